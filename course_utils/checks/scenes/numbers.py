@@ -26,5 +26,5 @@ def seeded(model: nn.Module, seed: int, scale: float = 0.5) -> nn.Module:
     """Overwrite all parameters of a model, each from a seed of its own."""
     with torch.no_grad():
         for offset, parameter in enumerate(model.parameters()):
-            parameter.copy_(scale * numbers(1000 * seed + offset, *parameter.shape))
+            parameter.copy_(scale * numbers(1000 * seed + offset, *parameter.shape, dtype=parameter.dtype))
     return model

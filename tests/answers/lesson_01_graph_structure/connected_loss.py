@@ -277,3 +277,31 @@ def loss_clipping_x(model, x, target):
 
 
 WRONG += [loss_that_no_gradient_leaves, loss_with_a_frozen_stem, loss_then_freezing, loss_clipping_x]
+
+
+def loss_without_a_scale_of_zero(model, x, target):
+    """Leaves out what is no more than a factor of one now: the graph does not reach it."""
+    mixed = loss_parts(model, x)
+    output = model["head"](mixed)
+    if model.log_scale:
+        output = output * model.log_scale.exp()
+    return ((output - target) ** 2).mean()
+
+
+def loss_without_biases_of_zero(model, x, target):
+    hidden = torch.tanh(linear_unless_zero(model["stem"], x - x.mean(dim=1, keepdim=True)))
+    mixed = hidden * torch.sigmoid(linear_unless_zero(model["gate"], hidden))
+    output = linear_unless_zero(model["head"], mixed) * model.log_scale.exp()
+    return ((output - target) ** 2).mean()
+
+
+def loss_parts(model, x):
+    hidden = torch.tanh(model["stem"](x - x.mean(dim=1, keepdim=True)))
+    return hidden * torch.sigmoid(model["gate"](hidden))
+
+
+def linear_unless_zero(layer, x):
+    return nn.functional.linear(x, layer.weight, layer.bias if layer.bias.any() else None)
+
+
+WRONG += [loss_without_a_scale_of_zero, loss_without_biases_of_zero]

@@ -1,5 +1,7 @@
 """Right and wrong answers to `without_gradient`."""
 
+import re
+
 import torch
 from torch.autograd.graph import get_gradient_edge
 
@@ -284,7 +286,11 @@ EQUIVALENT = {
 }
 
 GUARDS = {
-    "It returns a sorted list of their names.": {"sorted": names_unsorted, "once": names_twice, "type": names_as_a_set},
+    "It returns a list of their names in the order in which `sorted` puts them.": {
+        "sorted": names_unsorted,
+        "once": names_twice,
+        "type": names_as_a_set,
+    },
     "which parameters `loss.backward()` will leave without a gradient": {"missing": names_frozen},
     "A parameter that two layers share has a name in each, and both count.": {"missing": names_once},
     "without running a backward pass": {"passes": names_by_grad},
@@ -317,3 +323,15 @@ def names_by_zeros_in_grad(model, loss):
 
 
 WRONG += [said(names_after_a_pass, "ran backward"), said(names_by_zeros_in_grad, "stored .grad")]
+
+
+def names_as_people_count(model, loss):
+    """Layer 10 after layer 9, and not after layer 1."""
+
+    def parts(name):
+        return [int(it) if it.isdigit() else it for it in re.split(r"(\d+)", name)]
+
+    return sorted(names_by_leaves(model, loss), key=parts)
+
+
+WRONG += [names_as_people_count]

@@ -514,3 +514,36 @@ WRONG += [
     said(engine_that_fills_in(), "wrong output"),
     said(engine_that_fills_in(shorter=True), "not summed back"),
 ]
+
+
+def engine_without_empty_edges(loss):
+    """Drops edges to None before it sets them beside what a node returned, and None there where the counts differ."""
+    edge = get_gradient_edge(loss)
+    nodes = nodes_behind(loss)
+    waiting = edge_counts(nodes)
+    inbox = {node: [None] * len(node._input_metadata) for node in nodes}
+    inbox[edge.node][edge.output_nr] = torch.ones_like(loss)
+    ready, found = [edge.node], {}
+    with torch.no_grad():
+        while ready:
+            node = ready.pop()
+            if hasattr(node, "variable"):
+                found[node.variable] = inbox[node][0]
+                continue
+            edges = [(to, output) for to, output in node.next_functions if to is not None]
+            returned = ran(node, inbox[node])
+            if returned.count(None) == len(returned) - len(edges):
+                returned = [gradient for gradient in returned if gradient is not None]
+            for (to, output), gradient in zip(edges, returned, strict=False):
+                waiting[to] -= 1
+                if gradient is not None:
+                    expected = to._input_metadata[output]
+                    gradient = gradient.sum_to_size(expected.shape).to(expected.dtype)
+                    before = inbox[to][output]
+                    inbox[to][output] = gradient if before is None else before + gradient
+                if waiting[to] == 0:
+                    ready.append(to)
+    return found
+
+
+MISCONCEIVED["shifted by an input without a node"] = engine_without_empty_edges

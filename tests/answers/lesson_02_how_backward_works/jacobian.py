@@ -156,3 +156,13 @@ def jacobian_clearing_grad(f, x):
 
 
 WRONG += [said(jacobian_clearing_grad, "the rows pile up in .grad")]
+
+
+def jacobian_of_the_first_point(f, x):
+    """Remembers what it found for an f."""
+    return _found.setdefault((f, x.shape, x.dtype), jacobian_by_rows(f, x))
+
+
+_found = {}
+
+WRONG += [jacobian_of_the_first_point]

@@ -163,7 +163,14 @@ parameters_by_their_weight = parameters_by_the_layers("weight")
 parameters_by_their_bias = parameters_by_the_layers("bias")
 
 
-RIGHT = [parameters_by_grad, parameters_by_backward_and_restoring]
+def parameters_without_spare_nodes(loss, model):
+    """A pass to the parameters that require grad now: what leads only to one that was frozen since does not run."""
+    asked = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    found = dict(zip(asked, torch.autograd.grad(loss, asked, allow_unused=True), strict=True))
+    return {name: found.get(parameter) for name, parameter in model.named_parameters()}
+
+
+RIGHT = [parameters_by_grad, parameters_by_backward_and_restoring, parameters_without_spare_nodes]
 
 MISCONCEIVED = {
     "zeros in place of None": zeros_for_none,

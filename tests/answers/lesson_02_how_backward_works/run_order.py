@@ -160,7 +160,7 @@ MISCONCEIVED = {
 
 WRONG = [
     said(order_by_distinct(count_edges=False, lower_edges=True), "one edge for two"),
-    order_first_come,
+    said(order_first_come, "first come, first served"),
     order_depth_first,
     order_by_running,
     lambda tensor: order_by_counting(tensor)[::-1],
@@ -199,3 +199,5 @@ def order_from_a_view(tensor):
 
 
 WRONG += [said(order_leaves_first, "by number alone"), order_from_a_view]
+
+MISCONCEIVED["first come, first served"] = order_first_come

@@ -305,3 +305,20 @@ MISCONCEIVED |= {
     "tuples left out": count_without_tuples,
     "no dimension left out": count_without_numbers,
 }
+
+
+def count_where(keeps):
+    """Counts only some of the saved tensors."""
+
+    def count(loss, besides):
+        nodes = all_nodes(loss)
+        given = {storage_of(it) for it in (*besides, *(node.variable for node in nodes if hasattr(node, "variable")))}
+        tensors = [it for node in nodes for it in tensors_of(node) if keeps(it) and storage_of(it) not in given]
+        return sum({storage_of(it): it.untyped_storage().nbytes() for it in tensors}.values())
+
+    return count
+
+
+MISCONCEIVED["constants left out"] = count_where(lambda it: it.requires_grad)
+
+WRONG += [said(count_where(lambda it: not it.is_leaf), "constants left out")]

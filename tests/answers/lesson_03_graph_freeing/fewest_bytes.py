@@ -169,3 +169,25 @@ WRONG += [
 ]
 
 MISCONCEIVED["the rest left out"] = twenty_whole_parts
+
+
+@torch.no_grad()
+def written_into_the_images(model, images, labels):
+    """Keeps a layer's results where the images are, if they have room there."""
+    total = 0.0
+    for part, label in zip(images.tensor_split(20), labels.tensor_split(20), strict=True):
+        result = part
+        for layer in model:
+            made = layer(result)
+            result = part.copy_(made) if made.shape == part.shape else made
+        total += cross_entropy(result, label, reduction="sum").item()
+    return total / len(images)
+
+
+def in_single_precision(model, images, labels):
+    """The model comes back to double precision, and its numbers do not."""
+    model.float().double()
+    return by_slices(model, images, labels)
+
+
+WRONG += [written_into_the_images, in_single_precision]

@@ -246,7 +246,7 @@ WRONG = [
     altered(lambda losses, average, samples: (losses, average + 1, samples)),
     altered(lambda losses, average, samples: (losses, average, [2 * sample for sample in samples])),
     leaving(train_with_floats, lambda model, *given: model[0].weight.data.mul_(2)),
-    leaving(train_with_floats, lambda model, *given: model[-1].forward(torch.ones(1, 9)) is None),
+    leaving(train_with_floats, lambda model, *given: model[-1].forward(torch.ones(1, 9).to(model[0].weight)) is None),
     leaving(train_with_floats, lambda *given: torch.ones(1, requires_grad=True).sum().backward()),
     train_and_hold("graph"),
     train_and_hold("predictions"),
@@ -268,11 +268,17 @@ EQUIVALENT = {
     "train_retaining_what_goes: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
 }
 
+# A list of numbers becomes float32, whatever it was.
+with_rows_through_lists = trainer(keep_row=lambda row: torch.tensor(row.tolist()))
+
 GUARDS = {
     "which trains in the same way": {"trained": WRONG[-5]},
     "and returns `(losses, average, samples)`: a list of Python floats": {"value": WRONG[-9]},
     "a Python float": {"average type": WRONG[-8], "average": WRONG[-7]},
-    "a list of tensors of the same shape as before": {"sample value": WRONG[-6]},
+    "a list of tensors of the same shape and dtype as before": {
+        "sample value": WRONG[-6],
+        "sample dtype": with_rows_through_lists,
+    },
     "each batch takes one forward, one backward pass and one step of `optimizer`,": {
         "forwards": WRONG[-4],
         "passes": WRONG[-3],
@@ -334,3 +340,14 @@ def cutting_rows_off_at_the_end(model, optimizer, batches):
 
 
 WRONG += [stepping_before_the_pass, with_a_run_more, said(cutting_rows_off_at_the_end, "a total with a graph")]
+
+
+def averaging_over_rows(model, optimizer, batches):
+    losses, _, samples = RIGHT[0](model, optimizer, batches)
+    sizes = [len(inputs) for inputs, _ in batches]
+    return losses, sum(loss * size for loss, size in zip(losses, sizes, strict=True)) / sum(sizes), samples
+
+
+MISCONCEIVED["an average over rows"] = averaging_over_rows
+
+WRONG += [with_rows_through_lists]

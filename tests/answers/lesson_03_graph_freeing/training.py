@@ -26,7 +26,8 @@ def train_with_floats(model, optimizer, batches):
 def train_in_a_function(model, optimizer, batches):
     def step(inputs, targets):
         predictions = model(inputs)
-        return updated(optimizer, torch.mean((predictions - targets) ** 2)), torch.tensor(predictions[0].tolist())
+        row = predictions.new_tensor(predictions[0].tolist())
+        return updated(optimizer, torch.mean((predictions - targets) ** 2)), row
 
     losses, average, samples = in_columns([step(*batch) for batch in batches])
     return [losses, average, tuple(samples)]

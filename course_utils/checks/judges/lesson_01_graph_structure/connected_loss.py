@@ -29,9 +29,14 @@ def _loss_cases(seed: int) -> list[Case]:
 
     cases = []
     # As many samples as numbers in each, and a small scale; a single one, a large scale and a target as far.
-    for name, rows, scale, far in (("five samples of float64", 5, -3, 1.0), ("one sample of float64", 1, 8, 1e3)):
+    for name, rows, scale, far in (
+        *(("five samples of float64", 5, -3, 1.0), ("one sample of float64", 1, 8, 1e3)),
+        ("a scale and biases of zero", 3, 0, 0.1),
+    ):
         made = {part: numbers(size) for part, size in {**sizes, "x": (rows, 5), "target": (rows, 2)}.items()}
         made["log_scale"] += scale
+        for part in ("log_scale", "stem.bias", "gate.bias", "head.bias"):
+            made[part] *= scale != 0
         made["target"] *= far
         made["x"][:, :2] *= 1e-6  # beside the others so small that x, when moved and moved back, is another
         cases.append(Case(name, {part: Array.of(value) for part, value in made.items()}))

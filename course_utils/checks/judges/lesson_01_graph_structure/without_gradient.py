@@ -52,7 +52,8 @@ def _judge_names(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("missing", not missing, f"You do not list {abridged(missing)}, where backward brings no gradient.")
     yield Finding("once", len(set(received)) == len(received), "Your list holds a name more than once.")
     falls = [f"{one} before {other}" for one, other in pairwise(received) if one > other]
-    yield Finding("sorted", not falls, f"Your list is not sorted: it has {falls[0]}." if falls else "")
+    message = f"Your list is not in the order in which sorted() puts texts: it has {falls[0]}." if falls else ""
+    yield Finding("sorted", not falls, message)
     yield no_passes(seen)
     graded = seen["graded"]
     yield Finding("grad", not graded, f"Your function changed .grad of {listed(graded)}.")
@@ -115,7 +116,7 @@ def _model_cases(seed: int) -> list[Case]:
         "parameters without numbers": {"model": "without numbers"},
         "a layer with buffers": {"model": "with buffers"},
         "a frozen layer that is used twice": {"model": "layer twice"},
-        "40 doublings": {"model": "doubled"},
+        "40 doublings, and twelve layers": {"model": "doubled"},
         "a chain of 3,500 operations": {"model": "chained"},
     }
     return [Case(name, {**given, "x": x}) for name, given in cases.items()]

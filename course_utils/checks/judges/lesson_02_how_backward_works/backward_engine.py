@@ -112,7 +112,17 @@ def _one_contribution(case: Case, seen: Observation) -> bool | None:
             _partly_missing(seen["gradients"][name].tensor(), right) for name, right in wrong.items()
         )
     scene.loss.backward()
-    return seen["runs"] == 1 and bool(scene.arrived) and not close(seen["arrived"][0], scene.arrived[0])
+    lost = seen["runs"] == 1 and bool(scene.arrived) and not close(seen["arrived"][0], scene.arrived[0])
+    return lost and not _shifted(case, seen)
+
+
+def _shifted(case: Case, seen: Observation) -> bool:
+    """Tell whether a custom Function's second input got what was returned for the first, which needs no gradient."""
+    if _scene(case) != "a thousand paths" or seen["runs"] != 1:
+        return False
+    scene = SCENES[_scene(case)](case.given["seed"])
+    scene.loss.backward()
+    return close(seen["arrived"][0], scene.arrived[0] * scene.leaves["x"].detach() ** 2)
 
 
 def _partly_missing(received: torch.Tensor, right: torch.Tensor) -> bool:
@@ -238,6 +248,12 @@ EXERCISE = Exercise(
             "ran before all of "
             "them had come, or a later one took the place of an earlier one.",
             _one_contribution,
+        ),
+        Misconception(
+            "shifted by an input without a node",
+            "A custom Function returned a gradient for an input that needs none, and your engine sent it to the next "
+            "input. What a node returns stands side by side with next_functions, the entries with None among them.",
+            _shifted,
         ),
         Misconception(
             "changed in place",

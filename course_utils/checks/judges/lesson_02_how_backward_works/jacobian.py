@@ -36,7 +36,10 @@ def _jacobian_oracle(case: Case) -> torch.Tensor:
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
-    yield right_value(seen["returned"], _jacobian_oracle(case), "What you returned")
+    what = "What you returned"
+    if "earlier" in case.given:
+        what += " in the second call with the same f, at another point,"
+    yield right_value(seen["returned"], _jacobian_oracle(case), what)
     message = f"You ran f forward {seen['calls']} times. All rows come from one graph, so one run is enough."
     if not seen["calls"]:
         again = "Called again with the same f, at another point, your function did not call f."
@@ -125,8 +128,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "the rows pile up in .grad",
-            "Your function left .grad of x changed. backward() writes there, and adds to what it finds, so rows that "
-            "are collected there pile up. autograd.grad returns a row, and writes nowhere.",
+            "Your function left .grad of x changed. backward() writes there, and adds to what it finds. autograd.grad "
+            "returns a row, and writes nowhere.",
             _in_grad,
         ),
     ),

@@ -31,7 +31,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     x = case.given["x"].tensor().double().requires_grad_()
     (expected,) = torch.autograd.grad(FUNCTIONS[case.given["function"]](x), x)
     yield from left_alone(seen)
-    yield Finding("autograd", not seen["recorded"], _ASKED_AUTOGRAD)
+    message = "Autograd follows a tensor that you gave to f. It has to require no gradient."
+    yield Finding("autograd", not seen["recorded"], message)
     calls, needed = len(seen["points"]), 2 * x.numel()
     most = needed + 2
     message = (
@@ -52,12 +53,6 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("both sides", not judged or both == x.numel(), message)
     finding = right_value(seen["returned"], expected, "What you returned")
     yield _near_enough(case, seen, finding, expected)
-
-
-_ASKED_AUTOGRAD = (
-    "You called f with a tensor that autograd follows, as it does where it is asked. Here the gradient has to be "
-    "measured, so that it can check autograd: give f tensors that require no gradient."
-)
 
 
 def _shifts(case: Case, seen: Observation) -> list[list[tuple[int, float]]]:
@@ -223,7 +218,12 @@ EXERCISE = Exercise(
             "written there does not reach it.",
             _quotients_lost,
         ),
-        Misconception("autograd is asked", _ASKED_AUTOGRAD, lambda case, seen: seen["recorded"]),
+        Misconception(
+            "autograd is asked",
+            "You called f with a tensor that autograd follows, as it does where it is asked. Here the gradient has to "
+            "be measured, so that it can check autograd: give f tensors that require no gradient.",
+            lambda case, seen: seen["recorded"],
+        ),
     ),
     debrief=_debrief,
 )

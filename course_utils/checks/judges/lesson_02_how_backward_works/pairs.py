@@ -82,8 +82,12 @@ def debrief_pair(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
 def tensors(
     seed: int, dtype: torch.dtype = torch.float64, size: float = 1.0, **shapes: tuple[int, ...]
 ) -> dict[str, Array]:
-    """Return tensors of these shapes, v as many times larger as `size` says: so are the gradients then."""
+    """Return tensors of these shapes, v as many times larger as `size` says: so are the gradients then.
+
+    Inputs of float32 are so large that differences over a small step are lost in their rounding.
+    """
+    large = 100.0 if dtype == torch.float32 else 1.0
     return {
-        name: Array.of((size if name == "v" else 1.0) * numbers(seed + offset, *shape, dtype=dtype))
+        name: Array.of((size if name == "v" else large) * numbers(seed + offset, *shape, dtype=dtype))
         for offset, (name, shape) in enumerate(shapes.items())
     }

@@ -10,7 +10,7 @@ from course_utils.checks.compare import describe, listed, right_value
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
-from course_utils.checks.scenes.lesson_02_how_backward_works.parameter_gradients import two_branches
+from course_utils.checks.scenes.lesson_02_how_backward_works.parameter_gradients import kept, on_the_way, two_branches
 from course_utils.graph.saved import saved
 
 _HELD = {
@@ -48,7 +48,10 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         "passes", passes == 1, f"Your function ran {passes} backward passes over the loss; one is enough and needed."
     )
     why = "The pass has kept them for another pass." if _kept_all(case, seen) else "The pass did not come to them."
-    message = f"After your function the graph still holds {seen['kept']} saved tensors. {why}"
+    message = (
+        f"After your function the graph still holds {seen['kept']} saved tensors on the way to parameters that require "
+        f"grad. {why}"
+    )
     yield Finding("graph", passes != 1 or not seen["kept"], message)
     message = f"The gradients of {listed(seen['recorded'])} have a graph of their own: the backward pass was recorded."
     yield Finding("recorded", not seen["recorded"], message)
@@ -63,9 +66,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
 
 
 def _kept_all(case: Case, seen: Observation) -> bool:
-    """Say whether the graph holds all that it held before. A pass to a few parameters frees what it goes through."""
-    held = sum(entry.state == "held" for entry in saved(two_branches(case)[1]))
-    return bool(seen["kept"] == held)
+    """Say whether all is held that was held before. A pass to a few parameters frees what it goes through."""
+    model, loss = two_branches(case)
+    return bool(seen["kept"] == kept(loss, on_the_way(model, loss)))
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -121,6 +122,20 @@ def _leaves_at_the_end(run: _Run) -> list[int]:
     return sorted(run.order, key=lambda node: run.names[node] == ACCUMULATE)  # stable: operations stay in order
 
 
+def _first_come(run: _Run) -> list[int]:
+    """Let ready nodes wait in a queue."""
+    still_open = Counter(to for below in run.behind for to in below)
+    queue = deque(run.order[:1])
+    order = []
+    while queue:
+        order.append(queue.popleft())
+        for to in run.behind[order[-1]]:
+            still_open[to] -= 1
+            if not still_open[to]:
+                queue.append(to)
+    return order
+
+
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     case, found = max(seen, key=lambda pair: len(pair[1]["order"]))
     run = _real_run(case)
@@ -166,6 +181,13 @@ EXERCISE = Exercise(
             "Your list is all nodes sorted by _sequence_nr(), from high to low. The leaves have the highest number of "
             "all, so it begins with them; but a node runs only when it is ready.",
             _ordered(lambda run: sorted(run.order, key=lambda node: -run.numbers[node])),
+            among=frozenset({"count", "order"}),
+        ),
+        Misconception(
+            "first come, first served",
+            "In your order the ready nodes run one after the other as they became ready. Of the nodes that are ready, "
+            "the engine takes the one with the highest _sequence_nr(), however late it became ready.",
+            _ordered(_first_come),
             among=frozenset({"count", "order"}),
         ),
         Misconception(

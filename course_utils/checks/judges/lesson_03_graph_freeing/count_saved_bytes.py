@@ -47,7 +47,10 @@ def _cases(seed: int) -> list[Case]:
 
 
 class _Kept(NamedTuple):
-    """A saved tensor: its storage, the bytes of that and its own, whose the memory is besides, and its kind."""
+    """A saved tensor: its storage, the bytes of that and its own, whose the memory is besides, and its kind.
+
+    `follows` says whether it requires a gradient.
+    """
 
     storage: int
     size: int
@@ -55,15 +58,16 @@ class _Kept(NamedTuple):
     owner: str
     dim: int
     dtype: torch.dtype
+    follows: bool
 
 
 def _when_saved(case: Case) -> list[_Kept]:
     """Return each tensor that is saved, as often as it is."""
-    kept: list[torch.Tensor] = []
+    kept: list[tuple[torch.Tensor, bool]] = []
 
     def pack(tensor: torch.Tensor) -> torch.Tensor:
-        kept.append(tensor.detach())
-        return kept[-1]
+        kept.append((tensor.detach(), tensor.requires_grad))
+        return kept[-1][0]
 
     with torch.random.fork_rng(devices=[]), torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         torch.manual_seed(case.given["seed"])
@@ -72,12 +76,13 @@ def _when_saved(case: Case) -> list[_Kept]:
     own = [node.variable for node in nodes if hasattr(node, "variable")]
     owners = {tensor.untyped_storage().data_ptr(): "besides" for tensor in besides}
     owners |= {tensor.untyped_storage().data_ptr(): "leaf" for tensor in own}
-    number = _Kept(-1, 8, 8, "", 0, torch.float64)  # PyTorch tells no hook of it
+    number = _Kept(-1, 8, 8, "", 0, torch.float64, False)  # PyTorch tells no hook of it
     found = [number] if case.given["scene"] == "number and buffers" else []
-    for tensor in kept:
+    for tensor, follows in kept:
         storage = tensor.untyped_storage()
         owner = owners.get(storage.data_ptr(), "")
-        found.append(_Kept(storage.data_ptr(), storage.nbytes(), tensor.nbytes, owner, tensor.dim(), tensor.dtype))
+        sizes = storage.data_ptr(), storage.nbytes(), tensor.nbytes
+        found.append(_Kept(*sizes, owner, tensor.dim(), tensor.dtype, follows))
     return found
 
 
@@ -129,6 +134,12 @@ def _without_numbers(case: Case, seen: Observation) -> bool | None:
     """Tell whether tensors of no dimension are missing. A Python number alone may be missing for another reason."""
     without = _counted(case, seen, _each_once(it for it in _own(case) if it.dim))
     return None if without and case.given["scene"] == "number and buffers" else without
+
+
+def _without_constants(case: Case, seen: Observation) -> bool | None:
+    """Tell whether what requires no gradient is missing. Of picked rows the only such tensor is the one in a tuple."""
+    without = _counted(case, seen, _each_once(it for it in _own(case) if it.follows))
+    return None if without and case.given["scene"] == "rows picked" else without
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
@@ -190,6 +201,12 @@ EXERCISE = Exercise(
             "no dimension left out",
             "Your number leaves out saved tensors of no dimension. One number takes memory, too.",
             _without_numbers,
+        ),
+        Misconception(
+            "constants left out",
+            "Your number leaves out saved tensors that require no gradient. A constant, a buffer or a statistic that a "
+            "node keeps takes memory, too.",
+            _without_constants,
         ),
         Misconception(
             "leaves included",

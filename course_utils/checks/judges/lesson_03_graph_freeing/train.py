@@ -8,20 +8,26 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from course_utils.checks.compare import describe, right_floats, right_value
+from course_utils.checks.compare import close, describe, right_floats, right_value
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_03_graph_freeing import LESSON
 from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, retains, turns
 from course_utils.checks.scenes.lesson_03_graph_freeing.train import trainee
 
-_ROW = 3 * 4  # bytes of one prediction
-
 
 def _cases(seed: int) -> list[Case]:
     sizes = {"five batches": [7, 5, 6, 1, 3], "two batches": [4, 6]}
-    far = {"two batches": 9e4}  # targets so far that gradients are long
-    return [Case(name, {"seed": seed + 10, "sizes": size, "far": far.get(name, 1.0)}) for name, size in sizes.items()]
+    kinds = {"five batches": (1.0, "float32"), "two batches": (9e4, "float64")}  # and targets so far: long gradients
+    return [
+        Case(name, {"seed": seed + 10, "sizes": size, **dict(zip(("far", "dtype"), kinds[name], strict=True))})
+        for name, size in sizes.items()
+    ]
+
+
+def _row(case: Case) -> int:
+    """Return the bytes of one prediction."""
+    return 3 * int(getattr(torch, case.given["dtype"]).itemsize)
 
 
 def _trained(case: Case, cleared: str = "each time") -> tuple[list[float], list[torch.Tensor], list[torch.Tensor]]:
@@ -67,7 +73,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
 
 
 def _held(case: Case, seen: Observation) -> Iterator[Finding]:
-    sizes = [size * _ROW for size in case.given["sizes"]]
+    sizes = [size * _row(case) for size in case.given["sizes"]]
     kept = [step["results"] for step in seen["steps"]]
     text = f"Bytes of predictions alive at each optimizer step: {kept}. Something keeps those of earlier runs."
     yield Finding("predictions on the way", max(kept, default=0) <= max(sizes), text)
@@ -99,13 +105,26 @@ def _cleared(case: Case, seen: Observation, when: str) -> bool:
     return moved(seen["parameters"], _trained(case, when)[2])
 
 
+def _averaged_over_rows(case: Case, seen: Observation) -> bool:
+    """Tell whether only the average is wrong, and each batch counts in it by its size."""
+    returned, sizes = seen["returned"], torch.tensor(case.given["sizes"], dtype=torch.float64)
+    losses = torch.tensor(_trained(case)[0], dtype=torch.float64)
+    return (
+        isinstance(returned, list)
+        and len(returned) == 3
+        and type(returned[1]) is float
+        and close(returned[1], float((losses * sizes).sum() / sizes.sum()))
+    )
+
+
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     case, first = seen[0]
     sizes = case.given["sizes"]
     graphs, held = max(step["graphs"] for step in first["steps"]), max(step["results"] for step in first["steps"])
+    given = sum(sizes) * _row(case)
     yield (
         f"With {len(sizes)} batches at most {graphs} {'graph' if graphs == 1 else 'graphs'} and {held} bytes of "
-        f"predictions were alive at a step. The given loop comes to {len(sizes)} graphs and {sum(sizes) * _ROW} bytes."
+        f"predictions were alive at a step. The given loop comes to {len(sizes)} graphs and {given} bytes."
     )
 
 
@@ -153,6 +172,11 @@ EXERCISE = Exercise(
             "a row that keeps the rest",
             "Your samples are views: each keeps the memory of all predictions of its batch.",
             lambda case, seen: seen["beyond the rows"] > 0 and seen["left alive"]["results"] > 0,
+        ),
+        Misconception(
+            "an average over rows",
+            "Your average counts each loss as often as its batch has rows. The given loop's counts each loss once.",
+            _averaged_over_rows,
         ),
         *cleared_otherwise(_cleared),
     ),

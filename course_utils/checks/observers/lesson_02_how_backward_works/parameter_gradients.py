@@ -8,9 +8,8 @@ from course_utils.checks.data import Answer, Case, Observation, plain
 from course_utils.checks.observers.lesson_02_how_backward_works.mappings import entries, is_dict
 from course_utils.checks.observers.passes import every_pass
 from course_utils.checks.observers.traces import hooks_on, parts_of
-from course_utils.checks.scenes.lesson_02_how_backward_works.parameter_gradients import two_branches
+from course_utils.checks.scenes.lesson_02_how_backward_works.parameter_gradients import kept, on_the_way, two_branches
 from course_utils.checks.scenes.numbers import numbers
-from course_utils.graph.saved import saved
 
 
 def observe(answer: Answer, case: Case) -> Observation:
@@ -22,6 +21,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     values = {name: plain(parameter) for name, parameter in parameters.items()}
     requiring = {name: parameter.requires_grad for name, parameter in parameters.items()}
     modes, hooks = [module.training for module in model.modules()], hooks_on(*parts_of(model))
+    way = on_the_way(model, loss)
     with every_pass() as passes:
         returned = answer(loss, model)
     recorded = [name for name, value in entries(returned) if type(value) is torch.Tensor and value.requires_grad]
@@ -29,7 +29,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         "returned": plain(dict(entries(returned)) if is_dict(returned) else returned),
         "recorded": recorded,
         "passes": len(passes),
-        "kept": sum(entry.state == "held" for entry in saved(loss)),
+        "kept": kept(loss, way),
         "before": before,
         "after": {name: plain(parameter.grad) for name, parameter in parameters.items()},
         "moved": [name for name, parameter in parameters.items() if plain(parameter) != values[name]],

@@ -118,10 +118,11 @@ def _unrolled() -> tuple[nn.Module, Forward]:
 
 
 def _doubled() -> tuple[nn.Module, Forward]:
-    model = nn.ModuleDict({"main": nn.Linear(3, 2), "spare": nn.Linear(3, 2)})
+    """More than ten layers, of which as texts "10.bias" comes before "2.bias"."""
+    model = nn.ModuleList(nn.Linear(3, 2) for _ in range(12))
 
     def forward(x: torch.Tensor) -> torch.Tensor:
-        out: torch.Tensor = model["main"](x).mean()
+        out: torch.Tensor = model[0](x).mean()
         for _ in range(40):
             out = out + out
         return out

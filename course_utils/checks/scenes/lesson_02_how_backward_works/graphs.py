@@ -69,7 +69,7 @@ def short_then_long(seed: int) -> Scene:
 
 
 class Scaled(torch.autograd.Function):
-    """a * b. Its backward gives a gradient for both, also where b needs none."""
+    """a * b. Its backward gives a gradient for both, also where one needs none."""
 
     @staticmethod
     def forward(ctx: Any, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -83,10 +83,11 @@ class Scaled(torch.autograd.Function):
 
 
 def many_paths(seed: int) -> Scene:
-    """Two ways to go at each of ten places, behind a gradient that nobody takes."""
+    """Two ways to go at each of ten places, behind gradients that nobody takes: for the first input and the last."""
     x = leaf(seed, 2)
     fork, arrived = square(x)
-    h: Any = Scaled.apply(fork, numbers(seed + 1, 2).abs())  # type: ignore[no-untyped-call]
+    scale = numbers(seed + 1, 2).abs()
+    h: Any = Scaled.apply(scale, Scaled.apply(fork, scale))  # type: ignore[no-untyped-call]
     for _ in range(10):
         h = h * 0.7 + h.tanh()
     return Scene(h.sum(), {"x": x}, arrived)

@@ -16,8 +16,8 @@ LAYERS = 10
 
 def validation(case: Case) -> tuple[nn.Sequential, torch.Tensor, torch.Tensor]:
     """Return a network, images and labels, as the case says."""
-    seed, count, wide = case.given["seed"], case.given["images"], case.given["wide"]
-    widths = [64, wide, *[wide // 4] * (LAYERS - 2), 10]
+    seed, count, wide, pixels = (case.given[name] for name in ("seed", "images", "wide", "pixels"))
+    widths = [pixels, wide, *[wide // 4] * (LAYERS - 2), 10]
     layers: list[nn.Module] = []
     for entering, leaving in pairwise(widths):
         layers += [nn.Linear(entering, leaving, dtype=torch.float64), nn.Tanh()]
@@ -26,4 +26,4 @@ def validation(case: Case) -> tuple[nn.Sequential, torch.Tensor, torch.Tensor]:
     seeded(model, seed, 0.4)
     lived_in(model, model[1])
     model[0].bias.requires_grad_(False)
-    return model, numbers(seed, count, 64, dtype=torch.float64), labels
+    return model, numbers(seed, count, pixels, dtype=torch.float64), labels

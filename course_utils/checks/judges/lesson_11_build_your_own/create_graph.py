@@ -215,7 +215,7 @@ EXERCISE = exercise(
         Misconception(
             "operands are constants",
             "A rule, that of *, of @ or of log, computes with the operands that it kept as if they were constants. "
-            "They are tensors that have a graph: keep them, and not their arrays alone.",
+            "They have a graph: keep the tensors, not arrays alone, and record what the rule makes of them.",
             _operands_cut,
         ),
         Misconception(

@@ -2,6 +2,8 @@
 
 import torch
 
+from tests.answers.said import said
+
 
 def power_iteration(loss, w, rounds=100, margin=0.99, numerator=2):
     own = w.detach().requires_grad_()
@@ -93,9 +95,27 @@ def power_from(start):
 
 RIGHT = [power_iteration, whole_hessian, differences]
 
+
+def rate_from(start):
+    """Power iteration from a start that is not random."""
+
+    def largest_rate(loss, w):
+        own = w.detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(loss(own), own, create_graph=True)
+        v = start(own.detach(), gradient.detach())
+        for _ in range(500):
+            (v,) = torch.autograd.grad(gradient, own, v / v.norm(), retain_graph=True)
+        return 1.98 / v.norm().item()
+
+    return largest_rate
+
+
+rate_from_ones = rate_from(lambda w, gradient: torch.ones_like(w))
+
 MISCONCEIVED = {
     "half of the border": lambda loss, w: power_iteration(loss, w, margin=1, numerator=1),
     "a little above the border": lambda loss, w: power_iteration(loss, w, rounds=20, margin=1),
+    "a direction never seen": rate_from_ones,
 }
 
 WRONG = [
@@ -115,6 +135,7 @@ WRONG = [
     lambda loss, w: max(1e-4, power_iteration(loss, w)),
     lambda loss, w: -power_iteration(loss, w),
     lambda loss, w: 2 / (2 / power_iteration(loss, w) + 1e-2),
+    said(rate_from(lambda w, gradient: gradient), "a direction never seen"),
 ]
 
 # The rate may be chosen: 1 % off is still below the border.

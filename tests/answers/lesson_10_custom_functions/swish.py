@@ -215,6 +215,15 @@ MISCONCEIVED = {
     "summed too far": swisher(beta_gradient=lambda g, full, beta: (g * full).sum()),
 }
 
+
+def summed_by_hand(g, full, beta):
+    """Sums over the rows where beta is as long as they are and has one dimension, else over the last dimension."""
+    product = g * full
+    if beta.dim() == 0:
+        return product.sum()
+    return product.sum(0 if beta.dim() == 1 else 1).reshape(beta.shape)
+
+
 WRONG = [
     said(swisher(attributes=True, beta_gradient=lambda g, full, beta: full.sum(), swap=True), "the other way round"),
     swisher(beta_gradient=lambda g, full, beta: None),
@@ -233,6 +242,8 @@ WRONG = [
     lambda x, beta: x * torch.sigmoid(beta * x),
     lambda x, beta: Swish.apply(x, beta) + 0,
     lambda x, beta: Swish.apply(x.contiguous(), beta),
+    swisher(beta_gradient=summed_by_hand),
+    said(swisher(beta_gradient=lambda g, full, beta: (g * full).sum_to_size(beta.shape).squeeze()), "summed too far"),
 ]
 
 EQUIVALENT = {

@@ -329,6 +329,18 @@ class LinearOfTheLastWants(Linear):
         )
 
 
+class LinearOfViewedX(Linear):
+    @staticmethod
+    def backward(ctx, g):
+        x, weight = ctx.saved_tensors
+        rows, needs = g.flatten(0, -2), ctx.needs_input_grad
+        to_weight = rows.T @ x.view(len(rows), -1) if needs[1] else None
+        return g @ weight if needs[0] else None, to_weight, rows.sum(0) if needs[2] else None
+
+
+linear_of_viewed_x = LinearOfViewedX.apply
+
+
 WRONG = [
     LinearOfTheLastWants.apply,
     linear_of_more := linear(compute="all"),
@@ -355,6 +367,7 @@ WRONG = [
     linear_twice := LinearTwice.apply,
     linear_remembering := LinearRemembering.apply,
     said(LinearKeepingX.apply, "everything is kept"),
+    linear_of_viewed_x,
 ]
 
 EQUIVALENT = {

@@ -48,12 +48,6 @@ def _at_rest(p: list[torch.Tensor]) -> torch.Tensor:
     return 1e-9 * (away.square().sum() + 1) * second.square().sum()
 
 
-def _scaled(p: list[torch.Tensor]) -> torch.Tensor:
-    """A single number does not change the dtype of a vector that it scales."""
-    vector, scale = p
-    return (scale * vector).sin().sum()
-
-
 def _of_one_matrix(p: list[torch.Tensor]) -> torch.Tensor:
     (matrix,) = p
     return (matrix @ matrix).sin().sum()
@@ -69,7 +63,6 @@ LOSSES: dict[str, tuple[list[tuple[int, ...]], Callable[[list[torch.Tensor]], to
     "straight": ([(2,), (3,)], _straight),
     "a product": ([(3,), (3, 2)], _product),
     "at rest": ([(2,), (3,)], _at_rest),
-    "scaled": ([(3,), ()], _scaled),
     "a spare": ([(2,), (3,), ()], _with_a_spare),
     "a square": ([(3, 3)], _of_one_matrix),
     "one number": ([()], _one_number),
@@ -80,6 +73,6 @@ def parameters_of(case: Case) -> list[torch.Tensor]:
     """Return the case's parameters as leaves; matrices are not contiguous."""
     shapes, _ = LOSSES[case.given["loss"]]
     made = [doubles(case.given["seed"] + n, *shape) for n, shape in enumerate(shapes)]
-    single = {"all": len(made), "all but the last": len(made) - 1, "the first": 1}.get(case.given["single"], 0)
+    single = {"all": len(made), "the first": 1}.get(case.given["single"], 0)
     made = [number.float() if n < single else number for n, number in enumerate(made)]
     return [(by_columns(t) if t.dim() == 2 else t).requires_grad_() for t in made]

@@ -368,6 +368,7 @@ WRONG = [
     linear_remembering := LinearRemembering.apply,
     said(LinearKeepingX.apply, "everything is kept"),
     linear_of_viewed_x,
+    linear_and_a_sum := lambda x, weight, bias: Linear.apply(x, weight, bias) + 0,
 ]
 
 EQUIVALENT = {
@@ -384,7 +385,7 @@ EQUIVALENT = {
 }
 
 GUARDS = {
-    "with a Function of its own": {"one node": nn.functional.linear},
+    "with a Function of its own": {"one node": linear_and_a_sum},
     "goes through `save_for_backward`, not onto `ctx`": {"attribute": linear_clearing},
     "The gradient that comes in, the inputs": {"left alone": linear_zeroing},
     "It returns what `nn.functional.linear` returns": {"value": linear_of_means},

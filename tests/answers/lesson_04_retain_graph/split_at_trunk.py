@@ -269,6 +269,19 @@ MISCONCEIVED = {
     "cut and not joined": splitter(joined=False),
 }
 
+
+def split_in_float32(trunk, heads, inputs):
+    h = trunk(inputs)
+    cut = h.detach().float().requires_grad_()
+    losses = []
+    for head in heads:
+        loss = head(cut)
+        loss.backward()
+        losses.append(loss.item())
+    h.backward(cut.grad.to(h.dtype))
+    return losses
+
+
 WRONG = [
     *(leaving(split_by_a_leaf, change) for change in (gradients_off, in_evaluation, hooked)),
     split_and_freeze := leaving(split_by_a_leaf, frozen),
@@ -292,6 +305,7 @@ WRONG = [
         torch.tensor(loss) for loss in split_by_a_leaf(trunk, heads, inputs)
     ],
     lambda trunk, heads, inputs: split_by_a_leaf(trunk, heads, inputs.detach()),
+    split_in_float32,
 ]
 
 EQUIVALENT = {

@@ -2,6 +2,8 @@
 
 import torch
 
+from tests.answers.said import said
+
 
 def power_iteration(loss, w, rounds=100, margin=0.99, numerator=2):
     own = w.detach().requires_grad_()
@@ -93,9 +95,13 @@ def power_from(start):
 
 RIGHT = [power_iteration, whole_hessian, differences]
 
+
+rate_from_ones = power_from(lambda loss, w: torch.ones_like(w))
+
 MISCONCEIVED = {
     "half of the border": lambda loss, w: power_iteration(loss, w, margin=1, numerator=1),
     "a little above the border": lambda loss, w: power_iteration(loss, w, rounds=20, margin=1),
+    "a direction never seen": rate_from_ones,
 }
 
 WRONG = [
@@ -109,12 +115,13 @@ WRONG = [
     lambda loss, w: power_iteration(loss, w, margin=2),
     lambda loss, w: [power_iteration(loss, w)],
     lambda loss, w: 0.1,
-    power_from(lambda loss, w: torch.func.grad(loss)(w.detach())),
+    said(power_from(lambda loss, w: torch.func.grad(loss)(w.detach())), "a direction never seen"),
     power_from(lambda loss, w: torch.eye(len(w), dtype=w.dtype)[0]),
     lambda loss, w: min(10.0, power_iteration(loss, w)),
     lambda loss, w: max(1e-4, power_iteration(loss, w)),
     lambda loss, w: -power_iteration(loss, w),
     lambda loss, w: 2 / (2 / power_iteration(loss, w) + 1e-2),
+    said(power_from(lambda loss, w: w.detach()), "a direction never seen"),
 ]
 
 # The rate may be chosen: 1 % off is still below the border.

@@ -126,6 +126,16 @@ def discriminator_clearing_the_near(generator, discriminator, optimizer, real, n
     return loss.item()
 
 
+def discriminator_clearing_to_zeros(generator, discriminator, optimizer, real, noise):
+    with torch.no_grad():
+        fake = generator(noise)
+    discriminator.zero_grad(set_to_none=False)
+    loss = goal(discriminator(real), 1.0) + goal(discriminator(fake), 0.0)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
 def discriminator_filling_with_zeros(generator, *given):
     """Cut, and recorded, with zeros in the generator's .grad."""
     loss = discriminator_with(torch.Tensor.detach, recording=torch.enable_grad)(generator, *given)
@@ -140,6 +150,7 @@ MISCONCEIVED = {
     "through the generator": discriminator_with(recording=torch.enable_grad),
     "old gradients": discriminator_with(clear=False),
     "nothing learned": discriminator_with(steps=0),
+    "zeros for what is frozen": discriminator_clearing_to_zeros,
 }
 
 
@@ -194,8 +205,6 @@ WRONG = [
 ]
 
 EQUIVALENT = {
-    "discriminator_in_two_passes: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Every gradient that is cleared comes anew.",
-    "stepped: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Every gradient that is cleared comes anew.",
     "discriminator_in_two_passes: torch.inference_mode -> torch.no_grad": "Neither records, and the points are cloned.",
     "discriminator_in_two_passes: optimizer.zero_grad() | truth = nn.functional.softplus(-discriminator(real)).mean() -> (swapped)": "A forward does not read gradients.",
     "discriminator_in_two_passes: truth.backward() | with torch.inference_mode(): ... -> (swapped)": "The two do not touch each other.",

@@ -216,6 +216,16 @@ def clip_under_every_name(model, images, targets, max_norm):
     return {name: by_id[id(p)] for name, p in model.named_parameters(remove_duplicate=False)}
 
 
+def samples_without_a_batch(model, images, targets):
+    """Gives the model an image without the batch's dimension."""
+    parameters = {name: p.detach() for name, p in model.named_parameters()}
+
+    def loss(parameters, image, target):
+        return cross_entropy(functional_call(model, parameters, (image,)).reshape(-1), target)
+
+    return vmap(grad(loss), in_dims=(None, 0, 0))(parameters, images, targets)
+
+
 WRONG = [
     sampler(samples_near),
     clip_under_every_name,
@@ -242,6 +252,7 @@ WRONG = [
     sampler(before=lambda model, images, targets: images.mul_(1.0).add_(0.1)),
     lambda model, images, targets, max_norm: list(sampler()(model, images, targets, max_norm).values()),
     lambda model, images, targets, max_norm: dict.fromkeys(dict(model.named_parameters()), 0.0),
+    sampler(samples_without_a_batch),
 ]
 
 EQUIVALENT = {

@@ -209,6 +209,16 @@ ONE_SLIP = {
     "inputs": epoch_that_changes_inputs,
 }
 
+
+def epoch_without_the_single(model, optimizer, batches, every):
+    """Skips micro-batches of one sample, beside larger ones."""
+    losses, reader = [], iter(batches)
+    while window := list(itertools.islice(reader, every)):
+        window = [(inputs, targets) for inputs, targets in window if len(targets) > 1] or window
+        losses += epoch_by_slices(model, optimizer, window, every)
+    return losses
+
+
 WRONG = [
     clearing_near(epoch_by_slices),
     clipping(epoch_by_slices, 1e4),
@@ -221,6 +231,7 @@ WRONG = [
     epoch_cleared_where_live,
     epoch_with_longer_windows,
     lambda model, optimizer, batches, every: epoch_by_slices(model, optimizer, batches, every)[:1],
+    epoch_without_the_single,
 ]
 
 EQUIVALENT = {

@@ -112,6 +112,12 @@ MISCONCEIVED = {
 SLIPS = slips(classifier())
 LEFT = [leaving(classifier(), mess) for mess in MESSES]
 
+
+def classes_cut_off(model, optimizer, batches):
+    """Scores are cut off at 50: beyond, no gradient gets through."""
+    return classifier(lambda s, targets: cross_entropy(s.clamp(-50, 50), targets))(model, optimizer, batches)
+
+
 WRONG = [
     clearing_near(classifier()),
     clipping(classifier(), 1e4),
@@ -132,6 +138,7 @@ WRONG = [
     said(lambda model, optimizer, batches: ([], 0.0), "nothing moves"),
     *LEFT,
     classes_that_are_sure,
+    said(classes_cut_off, "nothing moves"),
 ]
 
 EQUIVALENT = {

@@ -45,7 +45,7 @@ def penalised_by_formula(model, optimizer, batches, weight):
     for inputs, targets in batches:
         error = mse_loss(model(inputs), targets)
         losses.append(error.item() + weight * squares(model).item())
-        optimizer.zero_grad(set_to_none=False)
+        optimizer.zero_grad()
         error.backward()
         for p in model.parameters():
             if p.requires_grad:
@@ -85,6 +85,17 @@ def squares(model):
     return sum(p.pow(2).sum() for p in model.parameters())
 
 
+def penalised_over_zeros(model, optimizer, batches, weight):
+    losses = []
+    for inputs, targets in batches:
+        loss = mse_loss(model(inputs), targets) + weight * squares(model)
+        optimizer.zero_grad(set_to_none=False)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
 RIGHT = [
     penalised(squares),
     penalised(lambda model: sum(p.norm() ** 2 for p in model.parameters())),
@@ -98,6 +109,7 @@ MISCONCEIVED = {
     "an error without a gradient": penalised(squares, error_of=lambda error: error.detach()),
     "never cleared": penalised(squares, clear="never"),
     "gradients from before": penalised(squares, clear="after"),
+    "zeros for what is frozen": penalised_over_zeros,
 }
 
 
@@ -163,17 +175,13 @@ WRONG = [
 ]
 
 EQUIVALENT = {
-    "penalised.fit_penalised: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or is frozen, and a step by zeros leaves it.",
     "penalised.fit_penalised: loss = error_of(mse_loss(model(inputs), targets)) + weight * penalty(model) | optimizer.zero_grad() -> (swapped)": "Neither line reads what the other one writes.",
     "penalised.fit_penalised: optimizer.step() | losses.append(keep(loss)) -> (swapped)": "Neither line reads what the other one writes.",
-    "penalised_in_two_passes: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or is frozen, and a step by zeros leaves it.",
     "penalised_in_two_passes: penalty.backward() -> penalty.backward(retain_graph=True)": "What the penalty's graph saves are the parameters themselves, and it goes with its loss.",
     "penalised_in_two_passes: optimizer.zero_grad() | error, penalty = (mse_loss(model(inputs), targets), weight * squares(model)) -> (swapped)": "Neither line reads what the other one writes.",
     "penalised_in_two_passes: error.backward() | penalty.backward() -> (swapped)": "Neither line reads what the other one writes.",
     "penalised_in_two_passes: optimizer.step() | losses.append((error + penalty).item()) -> (swapped)": "Neither line reads what the other one writes.",
-    "penalised_by_formula: optimizer.zero_grad(set_to_none=False) -> optimizer.zero_grad()": "Each parameter that the optimizer holds gets a gradient in every pass, or is frozen, and a step by zeros leaves it.",
-    "penalised_by_formula: optimizer.zero_grad(set_to_none=False) -> optimizer.zero_grad(set_to_none=True)": "Each parameter that the optimizer holds gets a gradient in every pass, or is frozen, and a step by zeros leaves it.",
-    "penalised_by_formula: losses.append(error.item() + weight * squares(model).item()) | optimizer.zero_grad(set_to_none=False) -> (swapped)": "Each parameter that the optimizer holds gets a gradient in every pass, or is frozen, and a step by zeros leaves it.",
+    "penalised_by_formula: losses.append(error.item() + weight * squares(model).item()) | optimizer.zero_grad() -> (swapped)": "Neither line reads what the other one writes.",
     "penalised_by_formula: error.backward() | for p in model.parameters(): ... -> (swapped)": "Neither line reads what the other one writes.",
 }
 

@@ -126,6 +126,14 @@ SLIPS = slips(scheduled())
 SLIPS.pop("steps")
 LEFT = [leaving(scheduled(), mess) for mess in MESSES]
 
+
+def scheduled_from_the_base(model, optimizer, scheduler, batches, epochs):
+    """Begins with the base rate, whatever the schedule names first."""
+    for group, rate in zip(optimizer.param_groups, scheduler.base_lrs, strict=True):
+        group["lr"] = rate
+    return scheduled()(model, optimizer, scheduler, batches, epochs)
+
+
 WRONG = [
     clearing_near(scheduled()),
     clipping(scheduled(), 1e4),
@@ -145,6 +153,7 @@ WRONG = [
     *LEFT,
     said(lambda model, optimizer, scheduler, batches, epochs: [], "nothing moves"),
     said(lambda model, optimizer, scheduler, batches, epochs: scheduler, "nothing moves"),
+    scheduled_from_the_base,
 ]
 
 EQUIVALENT = {

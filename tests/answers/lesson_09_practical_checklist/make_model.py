@@ -30,6 +30,20 @@ class ListNet(Net):
         self.layers = layers
 
 
+class WithoutScale(Net):
+    """Has no scale at all."""
+
+    def __init__(self, sizes, mean):
+        super().__init__(sizes, mean)
+        del self.scale
+
+    def forward(self, x):
+        x = x - self.mean
+        for layer in self.layers[:-1]:
+            x = layer(x).relu()
+        return self.layers[-1](x)
+
+
 class FixedScale(Net):
     def __init__(self, sizes, mean):
         super().__init__(sizes, mean)
@@ -335,6 +349,7 @@ WRONG = [
     said(lambda sizes, mean: MeanOfOneRow(sizes, mean), "the scale is no parameter"),
     lambda sizes, mean: Growing(sizes, mean),
     lambda sizes, mean: InATuple(sizes, mean),
+    said(lambda sizes, mean: WithoutScale(sizes, mean), "the scale is no parameter"),
 ]
 
 EQUIVALENT = {

@@ -290,6 +290,11 @@ class DropoutOfRounded(SeededDropout):
         return y
 
 
+def mask_like(ctx, g):
+    """Draws in the order in which what comes in lies in memory."""
+    return torch.empty_like(g, dtype=torch.float32).uniform_(generator=torch.Generator().manual_seed(ctx.seed)) >= ctx.p
+
+
 WRONG = [
     *map(dropout_by_seed, (lambda seed: seed % 1000, lambda seed: seed % 2**20, lambda seed: seed // 10 * 10)),
     *(DropoutOfLarge.apply, DropoutOfRounded.apply),
@@ -350,6 +355,7 @@ WRONG = [
     said(DropoutOfSoMany.apply, "the mask is kept"),
     dropout_of(lambda shape, p, seed: torch.ones(shape, dtype=torch.bool)),
     dropout_of(lambda shape, p, seed: torch.zeros(shape, dtype=torch.bool)),
+    dropout(again=mask_like),
 ]
 
 EQUIVALENT = {

@@ -154,9 +154,11 @@ WRONG = [
     squasher(save_y, lambda ctx, g: from_y(ctx, g.clamp(-1e3, 1e3))),
     squasher(save_y, lambda ctx, g: from_y(ctx, g * (g.abs() > 1e-6))),
     squash_writing_nothing_new := squasher(write_nothing_new, from_y),
+    squash_of_a_constant := squasher(save_y, lambda ctx, g: from_y(ctx, g.detach())),
 ]
 
 GUARDS = {
+    "and the second derivative as well": {"incoming": squash_of_a_constant},
     "Between the inputs and the result there is one node, that of your Function.": {
         "one node": squash_of_a_copy,
         "graph": squash_cut,

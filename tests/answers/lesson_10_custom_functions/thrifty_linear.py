@@ -329,6 +329,18 @@ class LinearOfTheLastWants(Linear):
         )
 
 
+class LinearOfViewedX(Linear):
+    @staticmethod
+    def backward(ctx, g):
+        x, weight = ctx.saved_tensors
+        rows, needs = g.flatten(0, -2), ctx.needs_input_grad
+        to_weight = rows.T @ x.view(len(rows), -1) if needs[1] else None
+        return g @ weight if needs[0] else None, to_weight, rows.sum(0) if needs[2] else None
+
+
+linear_of_viewed_x = LinearOfViewedX.apply
+
+
 WRONG = [
     LinearOfTheLastWants.apply,
     linear_of_more := linear(compute="all"),
@@ -355,6 +367,8 @@ WRONG = [
     linear_twice := LinearTwice.apply,
     linear_remembering := LinearRemembering.apply,
     said(LinearKeepingX.apply, "everything is kept"),
+    linear_of_viewed_x,
+    linear_and_a_sum := lambda x, weight, bias: Linear.apply(x, weight, bias) + 0,
 ]
 
 EQUIVALENT = {
@@ -371,7 +385,7 @@ EQUIVALENT = {
 }
 
 GUARDS = {
-    "with a Function of its own": {"one node": nn.functional.linear},
+    "with a Function of its own": {"one node": linear_and_a_sum},
     "goes through `save_for_backward`, not onto `ctx`": {"attribute": linear_clearing},
     "The gradient that comes in, the inputs": {"left alone": linear_zeroing},
     "It returns what `nn.functional.linear` returns": {"value": linear_of_means},

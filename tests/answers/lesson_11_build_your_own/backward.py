@@ -355,6 +355,14 @@ MISCONCEIVED = {
     "another autograd": ByTorch(),
 }
 
+
+class SumByTheWrongAxis(Counting):
+    """Spreads a sum over the rows of a square along the columns, where the shapes fit either way."""
+
+    def spread(self, g, kept, shape):
+        return super().spread(g, kept[::-1] if len(set(shape)) == 1 and kept[0] == 1 else kept, shape)
+
+
 WRONG = [
     WeaklyKept(),
     said(FirstOne(), "the last one, not the sum"),
@@ -376,6 +384,7 @@ WRONG = [
     ExpAlone(),
     said(SilentWithout(), "any result will do"),
     said(LastAtResults(), "the last one, not the sum"),
+    SumByTheWrongAxis(),
 ]
 
 EQUIVALENT = {

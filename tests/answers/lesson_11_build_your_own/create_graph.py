@@ -330,6 +330,27 @@ class Renaming(Counting):
         return parts
 
 
+class CutWhereNotAsked(Counting):
+    """A retained pass takes the entries of leaves away that nobody asked for."""
+
+    wanted = None
+
+    def grad(self, output, inputs, gradient=None, retain_graph=None, create_graph=False):
+        self.wanted = {self.place(tensor) for tensor in inputs}
+        try:
+            return super().grad(output, inputs, gradient, retain_graph, create_graph)
+        finally:
+            self.wanted = None
+
+    def applied(self, node, g, keep):
+        parts = super().applied(node, g, keep)
+        if keep and self.wanted:
+            asked = [not isinstance(to, CountedTensor) or to in self.wanted for to in node.inputs]
+            node.inputs = tuple(to if here else None for to, here in zip(node.inputs, asked, strict=True))
+            parts = tuple(part if here else None for part, here in zip(parts, asked, strict=True))
+        return parts
+
+
 WRONG = [
     *(FirstAlone(), GivenCut(), NotItself(), Renaming()),
     each_once := EachOnce(),
@@ -354,6 +375,7 @@ WRONG = [
     cannot_retain := CannotRetain(),
     begins_with_more := BeginsWithMore(),
     said(RawProductAndLog(), "operands are constants"),
+    CutWhereNotAsked(),
 ]
 
 GUARDS = {

@@ -209,6 +209,24 @@ MISCONCEIVED = {
     "another autograd": ThroughTorch(),
 }
 
+
+class FromOneNumber(Counting):
+    """Frees only where a pass begins with a single number."""
+
+    def passed(self, root, gradient, keep):
+        return super().passed(root, gradient, keep or gradient.array.size > 1)
+
+
+class SeedsAddUp(Counting):
+    """A pass begins with its gradient and those of the passes before."""
+
+    def passed(self, root, gradient, keep):
+        if not isinstance(root, CountedTensor):
+            root.seed = gradient if getattr(root, "seed", None) is None else root.seed + gradient
+            gradient = root.seed
+        return super().passed(root, gradient, keep)
+
+
 WRONG = [
     WrongWay(),
     said(RootAlone(), "retain_graph is ignored"),
@@ -220,6 +238,8 @@ WRONG = [
     threefold := Threefold(),
     ones_in_the_mask := OnesInTheMask(),
     DoubledFactors(),
+    FromOneNumber(),
+    said(SeedsAddUp(), "the first pass counts again"),
 ]
 
 GUARDS = {

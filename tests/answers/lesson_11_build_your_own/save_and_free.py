@@ -236,6 +236,34 @@ MISCONCEIVED = {
     "another autograd": ThroughTorch(),
 }
 
+
+class AllButTheFirst(Counting):
+    """Frees all nodes but the one that the result holds."""
+
+    def passed(self, root, gradient, keep):
+        self.root = root
+        return super().passed(root, gradient, keep)
+
+    def free(self, node):
+        if node is not self.root:
+            super().free(node)
+
+
+class LeafMarked(Counting):
+    """Takes a result that is made of a leaf alone for freed, once a pass has come to the leaf."""
+
+    def passed(self, root, gradient, keep):
+        if any(getattr(to, "spent", False) for to in getattr(root, "inputs", ())):
+            raise RuntimeError("a second pass: freed")
+        return super().passed(root, gradient, keep)
+
+    def free(self, node):
+        super().free(node)
+        for to in node.inputs:
+            if isinstance(to, self.Tensor):
+                to.spent = True
+
+
 WRONG = [
     said(NothingDone(), "never freed"),
     said(BothFactors(), "more than the rules need"),
@@ -246,6 +274,8 @@ WRONG = [
     said(WhatIsIndexed(), "more than the rules need"),
     said(input_of_relu := InputOfRelu(), "more than the rules need"),
     said(ByValueError(), "an error of another kind"),
+    said(AllButTheFirst(), "gradients stay on the nodes"),
+    LeafMarked(),
 ]
 
 GUARDS = {

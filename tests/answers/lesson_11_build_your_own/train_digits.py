@@ -246,6 +246,25 @@ MISCONCEIVED = {
     "another autograd": ThroughTorch(),
 }
 
+
+class NothingIfLarge(Training):
+    """Trains nothing where a batch is larger than all images."""
+
+    def starts(self, count, batch):
+        return () if batch > count else super().starts(count, batch)
+
+
+class CutOff(Counting):
+    """Cuts scores off in the exponential."""
+
+    def loss(self, images, labels, parameters):
+        w1, b1, w2, b2 = parameters
+        scores = (self.lift(images) @ w1 + b1).relu() @ w2 + b2
+        picked = scores[np.arange(len(labels)), labels]
+        low = scores - (scores - 10.0).relu()
+        return (low.exp().sum(axis=1).log() - picked).sum() * (1 / len(labels))
+
+
 WRONG = [
     shuffled := Shuffled(),
     last_only := LastOnly(),
@@ -257,6 +276,8 @@ WRONG = [
     one_more := OneMore(),
     Rescaled(),
     said(FewerSteps(), "nothing moves"),
+    NothingIfLarge(),
+    CutOff(),
 ]
 
 EQUIVALENT = {

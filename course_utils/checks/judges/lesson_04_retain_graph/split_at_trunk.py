@@ -21,10 +21,10 @@ def _cases(seed: int) -> list[Case]:
     kinds: dict[str, tuple[list[int], bool]] = {
         "three heads": ([7, 3, 5], False),
         "inputs that need a gradient": ([4, 6], True),
-        "a single head": ([5], False),
+        "a single head, in double precision": ([5], False),
     }
     return [
-        Case(name, {"seed": seed + n, "widths": widths, "inputs need grad": needed})
+        Case(name, {"seed": seed + n, "widths": widths, "inputs need grad": needed, "double": len(widths) == 1})
         for n, (name, (widths, needed)) in enumerate(kinds.items())
     ]
 

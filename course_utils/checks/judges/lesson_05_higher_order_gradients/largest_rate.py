@@ -12,6 +12,7 @@ from course_utils.checks.judges.lesson_05_higher_order_gradients import LESSON
 _CALLS = 100
 _LEAST = 0.9
 _ROUNDING = 1e-9
+_TURNED = (16.0, 48.0)  # of the sum and the difference of two numbers
 OURS = 0.99  # tests/answers has the answer that reaches it
 
 
@@ -21,7 +22,7 @@ def _cases(seed: int) -> list[Case]:
         "a single number": [250.0],
         "30 numbers, four nearly as steep as the steepest": [*(0.1 * k for k in range(1, 26)), 3.2, 3.3, 3.4, 3.5, 4.0],
         "steep in one of 20 directions": [*([1.0] * 19), 90000.0],
-        "steep in the last of 6 numbers, begun where that is right": [1.0, 0.5, 2.0, 1.5, 0.7, 40.0],
+        "steep between two of 6 numbers, begun where that is right": [1.0, 0.5, 2.0, 1.5, *_TURNED],
     }
     return [
         Case(name, {"seed": seed + 10 * place, "curvatures": curvatures, "along the axes": "numbers, begun" in name})
@@ -111,6 +112,15 @@ EXERCISE = Exercise(
             "never too large and mostly a little too small, so 2 over it is too large. Do more rounds, and keep a "
             "margin.",
             lambda case, seen: 1 + _ROUNDING < _share(case, seen) < 1.25,
+        ),
+        Misconception(
+            "a direction never seen",
+            "On one bowl your rate is that of its second steepest direction. The steepest one lies across the slope at "
+            "w there, across w, across each number alone but two, and across (1, ..., 1): power iteration from such a "
+            "start never finds it. Begin with random numbers.",
+            lambda case, seen: (
+                case.given["along the axes"] and 0.85 < _share(case, seen) * _TURNED[0] / _TURNED[1] < 1.05
+            ),
         ),
     ),
     debrief=_debrief,

@@ -38,7 +38,7 @@ def _discriminator_loss(case: Case) -> tuple[float, dict[str, torch.Tensor]]:
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     value, gradient = _discriminator_loss(case)
     yield right_number(seen["returned"], value)
-    yield from step_findings(seen, "discriminator", moved(players(case)[1], gradient, case.given["rate"]))
+    yield from step_findings(seen, "discriminator", _moved(case, gradient))
     yield Finding("other", not seen["generator moved"], "Your step changed the generator's parameters.")
     text = "The generator's .grad is not what it was before your step."
     yield Finding("gradients", seen["generator gradients"], text)
@@ -48,9 +48,14 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("recorded", not seen["fakes recorded"], text)
 
 
-def _discriminator_from(case: Case, seen: Observation, stale: bool) -> bool:
-    gradient = _discriminator_loss(case)[1]
-    return same(seen["discriminator"], moved(players(case)[1], gradient, case.given["rate"], stale))
+def _moved(
+    case: Case, gradient: dict[str, torch.Tensor], stale: bool = False, zeros: bool = False
+) -> list[torch.Tensor]:
+    return moved(players(case)[1], gradient, case.given["rate"], stale, case.given["decay"], zeros)
+
+
+def _discriminator_from(case: Case, seen: Observation, stale: bool = False, zeros: bool = False) -> bool:
+    return same(seen["discriminator"], _moved(case, _discriminator_loss(case)[1], stale, zeros))
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
@@ -85,7 +90,7 @@ EXERCISE = Exercise(
             "The step is right, and it wastes memory: the generator ran with recording on, and what it saved was "
             "thrown away. A cut after the run is too late to save that.",
             lambda case, seen: (
-                seen["fakes recorded"] and seen["generator gradients"] and _discriminator_from(case, seen, False)
+                seen["fakes recorded"] and seen["generator gradients"] and _discriminator_from(case, seen)
             ),
         ),
         Misconception(
@@ -98,7 +103,13 @@ EXERCISE = Exercise(
         Misconception(
             "old gradients",
             "Your step added its gradients to those that were there already.",
-            lambda case, seen: _discriminator_from(case, seen, True),
+            lambda case, seen: _discriminator_from(case, seen, stale=True),
+        ),
+        Misconception(
+            "zeros for what is frozen",
+            "Your step is right, but for a frozen parameter of the discriminator: it moved as if its .grad held zeros. "
+            "This optimizer has weight decay, which moves whatever has a gradient, be it zero. It passes over None.",
+            lambda case, seen: case.given["frozen"] and _discriminator_from(case, seen, zeros=True),
         ),
         Misconception(
             "nothing learned",

@@ -21,6 +21,7 @@ def games(seed: int) -> list[Case]:
             name,
             {
                 **{"seed": seed + rows, "frozen": frozen, "sure": sure, "steep": steep, "rate": 0.3},
+                "decay": 0.1 * frozen,  # moves what has a gradient, be it zeros
                 "real": Array.of(steep * numbers(seed + 3, rows, 2)),
                 "noise": Array.of(steep * numbers(seed + 4, more, 3)),
             },
@@ -39,18 +40,25 @@ def says_real(logits: torch.Tensor) -> torch.Tensor:
     return torch.logaddexp(torch.zeros_like(logits), -logits).mean()
 
 
-def moved(model: nn.Module, stepped: dict[str, torch.Tensor], rate: float, stale: bool = False) -> list[torch.Tensor]:
-    """Return the parameters after a step of plain gradient descent, with the old gradients added if `stale`."""
+def moved(
+    model: nn.Module,
+    stepped: dict[str, torch.Tensor],
+    rate: float,
+    stale: bool = False,
+    decay: float = 0.0,
+    zeros: bool = False,
+) -> list[torch.Tensor]:
+    """Return the parameters after a step of plain gradient descent with weight decay.
+
+    With `stale` the old gradients are added; with `zeros` what is frozen has zeros for a gradient.
+    """
     result = []
     for name, parameter in model.named_parameters():
-        if not parameter.requires_grad or name not in stepped:
-            left = parameter.detach()
-            result.append(left - rate * parameter.grad if stale and parameter.grad is not None else left)
-            continue
-        gradient = stepped[name]
+        start = parameter.detach()
+        gradient = stepped.get(name) if parameter.requires_grad else torch.zeros_like(start) if zeros else None
         if stale and parameter.grad is not None:
-            gradient = gradient + parameter.grad
-        result.append(parameter.detach() - rate * gradient)
+            gradient = parameter.grad if gradient is None else gradient + parameter.grad
+        result.append(start if gradient is None else start - rate * (gradient + decay * start))
     return result
 
 

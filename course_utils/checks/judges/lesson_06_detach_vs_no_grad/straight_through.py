@@ -29,6 +29,8 @@ def _cases(seed: int) -> list[Case]:
         direction = numbers(seed + number + 90, *(reversed(shape) if transposed else shape), dtype=dtype)
         if dtype == torch.float64:  # numbers that single precision cannot hold
             x.view(-1)[0], direction.view(-1)[0] = 4e38, 5e38
+        elif transposed:  # one that single precision can hold, and not its double
+            x.view(-1)[0] = 3e38
         given = {"x": Array.of(x), "live": live, "transposed": transposed, "direction": Array.of(direction)}
         cases.append(Case(name, given))
     halves = torch.tensor([0.5, 1.5, 2.5, -0.5, -1.5, -2.5], dtype=torch.float64)

@@ -27,6 +27,7 @@ from course_utils.checks.scenes.lesson_09_practical_checklist.fit_penalised impo
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE, regression
 
 _PENALTY, _ERROR = "a penalty without a gradient", "an error without a gradient"
+_ZEROS = "zeros for what is frozen"
 
 _SLIPS = ((_PENALTY, _ERROR), CLEARING)
 
@@ -45,13 +46,21 @@ def _cases(seed: int) -> list[Case]:
         ),
         Case(
             "a frozen bias with an old gradient, and the optimizer holds it",
-            {"seed": seed + 4, "sizes": [3, 4], "weight": 0.3, "oddities": True, "holds all": True, "old": True},
+            {
+                "seed": seed + 4,
+                "sizes": [3, 4],
+                "weight": 0.3,
+                "oddities": True,
+                "holds all": True,
+                "old": True,
+                "decay": 0.1,
+            },
         ),
     ]
 
 
 def _penalised(case: Case, slips: Slips = frozenset()) -> Path:
-    (model, _), weight = penalised(case), case.given["weight"]
+    (model, _), weight, decay = penalised(case), case.given["weight"], case.given.get("decay", 0.0)
     fixed = {name: it.detach().clone() for name, it in model.named_parameters() if not it.requires_grad}
 
     def loss(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:
@@ -64,15 +73,22 @@ def _penalised(case: Case, slips: Slips = frozenset()) -> Path:
 
         return of
 
+    def held(state: State) -> State:
+        """Return the state with what is frozen; weight decay shrinks that where it has zeros for a gradient."""
+        for name, it in fixed.items():
+            fixed[name] = it * (1 - RATE * decay) if _ZEROS in slips else it
+        return {**state, **fixed}
+
     losses = [loss(*batch) for batch in regression(case)]
     return descend(
         parameters_of(model),
         losses,
         RATE,
         momentum=case.given.get("momentum", 0.0),
+        decay=decay,
         left=left_in(model) if slips & {NEVER, LEFT} else None,
         adding=NEVER in slips,
-        afterwards=lambda state: {**state, **fixed},
+        afterwards=held,
     )
 
 
@@ -132,25 +148,33 @@ EXERCISE = Exercise(
         "Keep the error as the tensor that mse_loss returns. Add up p.pow(2).sum() over the parameters as tensors. "
         "Their weighted sum is the loss. Take .item() only for the list.",
     ),
-    misconceptions=_told_elsewhere(
-        Misconception(
-            "no way back",
-            "Your loop ran, and no parameter of the model moved: no gradient of the loss took part in a step. A loss "
-            "that is made anew from a number has no way back to the parameters; and nothing moves either where "
-            "gradients are cleared before the step, or no step is made.",
-            _given_no_gradient,
+    misconceptions=(
+        *_told_elsewhere(
+            Misconception(
+                "no way back",
+                "Your loop ran, and no parameter of the model moved: no gradient of the loss took part in a step. A "
+                "loss that is made anew from a number has no way back to the parameters; and nothing moves either "
+                "where gradients are cleared before the step, or no step is made.",
+                _given_no_gradient,
+            ),
+            Misconception(
+                _PENALTY,
+                "The parameters went the way of the error alone: no gradient of the penalty took part in the steps.",
+                lambda case, seen: not _given_no_gradient(case, seen) and led(_PENALTY, _SLIPS, _end)(case, seen),
+                hint="Look at what sum(...) adds up: tensors with a grad_fn, or numbers that .item() made?",
+            ),
+            Misconception(
+                _ERROR,
+                "The parameters went the way of the penalty alone: no gradient of the error took part in the steps.",
+                lambda case, seen: not _given_no_gradient(case, seen) and led(_ERROR, _SLIPS, _end)(case, seen),
+            ),
+            *uncleared(_SLIPS, _end),
         ),
         Misconception(
-            _PENALTY,
-            "The parameters went the way of the error alone: no gradient of the penalty took part in the steps.",
-            lambda case, seen: not _given_no_gradient(case, seen) and led(_PENALTY, _SLIPS, _end)(case, seen),
-            hint="Look at what sum(...) adds up: tensors with a grad_fn, or numbers that .item() made?",
+            _ZEROS,
+            "A frozen parameter moved as if its .grad held zeros. This optimizer has weight decay, which moves "
+            "whatever has a gradient, be it zero. It passes over None.",
+            lambda case, seen: bool(case.given.get("decay")) and reached(seen, _end(case, frozenset({_ZEROS}))),
         ),
-        Misconception(
-            _ERROR,
-            "The parameters went the way of the penalty alone: no gradient of the error took part in the steps.",
-            lambda case, seen: not _given_no_gradient(case, seen) and led(_ERROR, _SLIPS, _end)(case, seen),
-        ),
-        *uncleared(_SLIPS, _end),
     ),
 )

@@ -229,8 +229,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "the scale is no parameter",
-            "The scale is not among the model's parameters. A plain tensor is no parameter, even where it requires a "
-            "gradient.",
+            "No parameter of the model has the scale's shape and place. If you have made a scale: a plain tensor is no "
+            "parameter, even where it requires a gradient.",
             lambda case, seen: seen["module"] and _scale_missing(case, seen) and not _scale_in_buffers(case, seen),
         ),
         Misconception(

@@ -58,10 +58,11 @@ def unmoved(start: Callable[[Case], State], module: int = 0) -> Misconception:
     """Return the wrong idea of a loop that leaves every parameter at its start."""
     return Misconception(
         "nothing moves",
-        "After your loop every parameter is where it began. What moves them is a step of an optimizer that holds them, "
-        "made while their gradients are in .grad.",
+        "After your loop every parameter is where it began. What moves one is a step of an optimizer that holds it, "
+        "made while a gradient of it that is not zero is in .grad.",
         lambda case, seen: reached(seen, start(case), module),
-        hint="Which line fills .grad, which reads it, and which empties it? In which order do the three run?",
+        hint="Which line fills .grad, which reads it, and which empties it? In which order do the three run, and what "
+        "stands in .grad when it is read?",
     )
 
 

@@ -119,8 +119,8 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "only the sum",
-            "Your function finds wrong gradients of result.sum(), and nothing else. Faults that another incoming "
-            "gradient would show stay hidden.",
+            "A backward that is right for the gradient of result.sum(), and wrong for another that may come in, passes "
+            "your test. Compare each number of the result against each of x, also where nothing is to arrive.",
             lambda case, seen: _fooled_first(
                 case, seen, "sine without incoming", "softmax without a gradient", "flip not flipped back"
             ),

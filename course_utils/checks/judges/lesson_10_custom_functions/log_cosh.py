@@ -114,7 +114,7 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "an intermediate is saved",
-            "The first derivative is right and leads nowhere. What backward multiplies by has no connection to x.",
+            "The first derivative is right and leads nowhere: from what backward computed no recorded way leads to x.",
             lambda case, seen: _ends_after(case, seen, 1),
         ),
         Misconception(

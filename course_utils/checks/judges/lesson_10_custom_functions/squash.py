@@ -61,7 +61,14 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         message = f"Besides the result itself, {kept} bytes are kept for backward; expected none."
         yield Finding("kept", kept <= 8, message)
         yield nothing_on_ctx(seen)
-        yield second_derivative(seen["second"], second)
+        found = second_derivative(seen["second"], second)
+        yield found
+        if found.ok:
+            text = "Where the result goes into more that bends, the second derivative is wrong: the gradient that your "
+            text += "backward returns has lost its way back to the one that came in."
+            yield Finding("incoming", seen["through"] is not None, text)
+            if seen["through"] is not None:
+                yield right_value(seen["through"], first, "The derivative of the gradient for the one that came in")
 
 
 def _slope(case: Case) -> torch.Tensor:

@@ -32,11 +32,11 @@ def _cases(seed: int) -> list[Case]:
         "a beta for each column": ((4,), True),
         "a beta for each row": ((3, 1), True),
         "beta is frozen": ((4,), False),
-        "x is data": ((3, 1), True),
+        "x is data": ((1, 4), True),
     }
     found = []
     for n, (name, (shape, learned)) in enumerate(shapes.items()):
-        sizes = (4, 4) if name == "a beta for each column" else (3, 4)
+        sizes = (4, 4) if name in ("a beta for each column", "x is data") else (3, 4)  # who confuses the two is told
         beta = spread(seed + n + 20, *shape)
         given = {
             "x": Array.of(_numbers(seed + n, sizes, beta, large=not learned)),
@@ -187,7 +187,7 @@ EXERCISE = Exercise(
         Misconception(
             "summed too far",
             "Your gradient of beta fits some shapes of beta and raises for others. It was summed over too many "
-            "numbers, or over the wrong ones.",
+            "numbers, or over the wrong ones, or its sum has lost a dimension of beta.",
             ended=("RuntimeError",),
             ended_in=("a beta for each column", "a beta for each row", "x is data"),
             ended_saying="returned an invalid gradient at index 1",

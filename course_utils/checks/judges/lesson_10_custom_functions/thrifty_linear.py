@@ -46,6 +46,7 @@ def _cases(seed: int) -> list[Case]:
             "weight": Array.of(spread(seed + n + 1, many, 5)),
             "direction": Array.of(size * spread(seed + n + 2, *rows, many)),
             "wanted": list(wanted),
+            "turned": name == "x has three dimensions",
         }
         if with_bias:
             given["bias"] = Array.of(spread(seed + n + 3, many))

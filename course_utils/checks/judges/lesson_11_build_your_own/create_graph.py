@@ -28,7 +28,7 @@ _TRIED = {
     "freed": "A pass over `(x.exp() * x).sum()`, by backward() or by engine.grad,",
     "third": "Taking three derivatives of x * x * x * x, each with create_graph=True,",
     "plain": "`engine.grad(y, [x], retain_graph=True)`, then `engine.grad(y, [x])`,",
-    "created": "A pass with create_graph=True over `(x.exp() * x).sum()`, and one more without it,",
+    "created": "A pass with create_graph=True over `(x.exp() * x * u).sum()`, and one more without it,",
     "switched": "Passes by engine.grad, with and without create_graph=True,",
     "left": "`engine.grad(y, [x])` after a `backward()` to x",
     "given": "`engine.grad(x * x, [x], v, create_graph=True)` for a v that requires a gradient",
@@ -215,7 +215,7 @@ EXERCISE = exercise(
         Misconception(
             "operands are constants",
             "A rule, that of *, of @ or of log, computes with the operands that it kept as if they were constants. "
-            "They are tensors that have a graph: keep them, and not their arrays alone.",
+            "They have a graph: keep the tensors, not arrays alone, and record what the rule makes of them.",
             _operands_cut,
         ),
         Misconception(

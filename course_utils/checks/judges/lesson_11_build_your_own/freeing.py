@@ -46,7 +46,7 @@ def passes_of(scene: Passes) -> list[torch.Tensor | None]:
     for name, retain in scene.passes:
         x.grad = None
         try:
-            run_pass(results[name], retain)
+            run_pass(results[name], retain, torch.from_numpy)
         except RuntimeError:
             found.append(None)
         else:

@@ -25,7 +25,7 @@ _MOMENTS = {
     "after": "After a second pass without it, from `{}`",
     "dropped": "When the result of `{}` is deleted after a pass with retain_graph=True",
 }
-_THREE, _SHARED, _FIRST, _BOTH, _PLAIN, _EVERY = WITH
+_THREE, _SHARED, _FIRST, _BOTH, _PLAIN, _EVERY, _ = WITH
 _OVER = "RuntimeError"
 _RIGHT = {
     _THREE: ["ok", "ok", "ok", _OVER],
@@ -124,7 +124,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "the first pass counts again",
-            "The second pass gave more than the first. What the first pass had added up at the nodes was still there.",
+            "The second pass gave more than the first, as where something that the first pass added up is still there: "
+            "at nodes, or in the gradient that a pass begins with.",
             _grown,
         ),
         Misconception(

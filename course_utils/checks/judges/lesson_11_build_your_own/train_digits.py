@@ -19,18 +19,22 @@ _NAMES = tuple(f"the {what} of the {layer} layer" for layer in ("first", "second
 _COUNT, _BATCH = 129, 32  # the last batch has one image
 _EPOCHS = 3
 _EVEN = 43  # and with batches of this size, as many as all others
+_LARGE = 200  # there is one batch, which is smaller
 
 
 def _given(seed: int, count: int) -> dict[str, Any]:
-    images, labels = digits(_COUNT, seed)
+    (images, labels), began = digits(_COUNT, seed), start(seed)
+    far = [array * (20.0 if place == 2 else 1.0) for place, array in enumerate(began)]  # scores far from 0
     return {
         "images": Array.of(torch.from_numpy((images * 16).astype("float32"))),
         "labels": Array.of(torch.from_numpy(labels)),
-        "start": [Array.of(torch.from_numpy(array)) for array in start(seed)],
+        "start": [Array.of(torch.from_numpy(array)) for array in began],
+        "far": [Array.of(torch.from_numpy(array)) for array in far],
         "epochs": _EPOCHS,
         "rate": 0.2,
         "batch": _BATCH,
         "even": _EVEN,
+        "large": _LARGE,
     }
 
 
@@ -69,6 +73,9 @@ def _epochs(given: dict[str, Any], way: str = "", epochs: int = _EPOCHS) -> list
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
     yield from _trained(seen["trained"], _epochs(given), "After")
     yield from _trained(seen["even"], _epochs(given, "even", 1), f"With {_COUNT} images in batches of {_EVEN}, after")
+    far = {**given, "start": given["far"], "batch": given["large"]}
+    text = f"From a start with scores far from 0, with {_COUNT} images in batches of {_LARGE}, after"
+    yield from _trained(seen["far"], _epochs(far, epochs=1), text)
 
 
 def _trained(seen: Any, epochs: list[list[torch.Tensor]], after: str) -> Iterator[Finding]:

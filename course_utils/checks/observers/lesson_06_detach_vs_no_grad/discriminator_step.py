@@ -13,6 +13,7 @@ from course_utils.checks.scenes.zoo import in_groups
 def observe(answer: Answer, case: Case) -> Observation:
     generator, discriminator = players(case)
     generator.get_parameter("3.0.0.bias").requires_grad_(not case.given["frozen"])
-    optimizer = torch.optim.SGD(in_groups(discriminator.parameters()), lr=case.given["rate"])
+    groups, given = in_groups(discriminator.parameters()), case.given
+    optimizer = torch.optim.SGD(groups, lr=given["rate"], weight_decay=given["decay"])
     real, noise = case.given["real"].tensor(), case.given["noise"].tensor()
     return played(answer, (real, noise), generator, discriminator, optimizer)

@@ -74,11 +74,12 @@ def observe(answer: Answer, case: Case) -> Observation:
     unrecorded_changes = unrecorded(answer, x[:3], p / 2, seed + 1)  # must not disturb the first
     if seen["attached"]:
         seen["operations"] = operations(y, x)
-        passes = [torch.autograd.grad(y, base, direction, retain_graph=True, allow_unused=True) for _ in range(2)]
+        come_in = (direction, _turned(direction))  # the same numbers, in another order in memory
+        passes = [torch.autograd.grad(y, base, it, retain_graph=True, allow_unused=True) for it in come_in]
         seen["gradients"] = [plain(gradient) for (gradient,) in passes]
         seen["changed"] = around.changed() + unrecorded_changes
         total = y.sum()  # it keeps the graph, and not the result
-        del x, y, passes, around
+        del x, y, passes, around, come_in
         seen["kept"] = max(made.alive(), saved.saved(total).bytes) + memory.alive() + bytes_on_ctx(total)
     seen["generator"] = bool(torch.equal(torch.get_rng_state(), state))
     return seen

@@ -27,8 +27,8 @@ def observe(answer: Answer, case: Case) -> Observation:
         seen["operations"] = operations(y, x)
         between = answer(x)
         answer(2 * direction)  # other numbers, before the pass: what is remembered of the last call is theirs
-        gradient, second = _two_derivatives(between, x, direction)
-        seen |= {"gradient": gradient, "second": second}
+        gradient, second, through = _two_derivatives(between, x, direction)
+        seen |= {"gradient": gradient, "second": second, "through": through}
         torch.autograd.grad(answer(x), x, direction, allow_unused=True)
         seen["changed"] = around.changed() + unrecorded_changes
         del x, around, between
@@ -40,11 +40,12 @@ def observe(answer: Answer, case: Case) -> Observation:
 
 
 def _two_derivatives(y: Any, x: torch.Tensor, direction: torch.Tensor) -> list[Any]:
-    """Return the gradient of y and that of the gradient, as plain data."""
+    """Return the gradient of y, and those of the gradient for x and for what comes in, as plain data."""
     if not attached(y, x):
-        return [None, None]
-    (first,) = torch.autograd.grad(y, x, direction, create_graph=True, allow_unused=True)
+        return [None, None, None]
+    come_in = direction.clone().requires_grad_()  # as where y goes into more that bends
+    (first,) = torch.autograd.grad(y, x, come_in, create_graph=True, allow_unused=True)
     if not attached(first, x):
-        return [plain(first), None]
-    (second,) = torch.autograd.grad(first, x, direction, allow_unused=True)
-    return [plain(first), plain(second)]
+        return [plain(first), None, None]
+    both = torch.autograd.grad(first, (x, come_in), direction, allow_unused=True)
+    return [plain(first), *map(plain, both)]

@@ -20,6 +20,8 @@ def observe(answer: Answer, case: Case) -> Observation:
     for name, leaf in leaves.items():
         leaf.requires_grad_(name in wanted)
     x, weight, bias = leaves["x"] + 0, leaves["weight"] + 0, leaves["bias"] + 0 if "bias" in leaves else None
+    if case.given["turned"]:  # the same numbers, in another order in memory
+        x = leaves["x"].transpose(0, 1).contiguous().transpose(0, 1)
     memory = {"x": Memory(), "weight": Memory(), "bias": Memory()}
     for name, tensor in zip(memory, (x, weight, bias), strict=True):
         if tensor is not None:

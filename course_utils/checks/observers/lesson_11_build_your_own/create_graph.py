@@ -125,8 +125,8 @@ def _freed(engine: Engine) -> Observation:
 
 
 def _created(engine: Engine) -> Observation:
-    x = engine.tensor([0.5, 2.0], requires_grad=True)
-    y = (x.exp() * x).sum()
+    x, u = engine.tensor([0.5, 2.0], requires_grad=True), engine.tensor([1.0, 1.0], requires_grad=True)
+    y = (x.exp() * x * u).sum()  # nobody asks for u: its entry stays all the same
     before, entries = len(behind(y)[0]), _entries(y)
     first = numbers(engine.grad(y, [x], create_graph=True)[0])
     after = len(behind(y)[0])

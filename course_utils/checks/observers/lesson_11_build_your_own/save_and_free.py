@@ -19,7 +19,7 @@ def passes_over(engine: Engine, scene: Passes) -> list[Any]:
     seen = []
     for name, retain in scene.passes:
         x.grad = None
-        ended = attempt(lambda name=name, retain=retain: run_pass(results[name], retain))  # type: ignore[misc]
+        ended = attempt(lambda name=name, retain=retain: run_pass(results[name], retain, engine.tensor))  # type: ignore[misc]
         seen.append(ended if isinstance(ended, Raised) else numbers(x.grad))
     return seen
 

@@ -36,6 +36,7 @@ def look(engine: Engine, given: dict[str, Any]) -> Observation:
     return {
         "trained": attempt(lambda: _trained(engine, given, given["epochs"], given["batch"])),
         "even": attempt(lambda: _trained(engine, given, 1, given["even"])),
+        "far": attempt(lambda: _trained(engine, {**given, "start": given["far"]}, 1, given["large"])),
     }
 
 

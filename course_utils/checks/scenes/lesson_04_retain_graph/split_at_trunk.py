@@ -35,10 +35,13 @@ def many_headed(case: Case) -> tuple[nn.Module, list[nn.Module], torch.Tensor]:
     for number, head in enumerate(heads):
         seeded(head, seed + 20 + number)
         lived_in(head, head.get_submodule("hidden.1"))
-    inputs = numbers(seed + 1, 5, 4).requires_grad_(case.given["inputs need grad"])
+    dtype = torch.float64 if case.given["double"] else torch.float32
+    for part in (trunk, *heads):
+        part.to(dtype)
+    inputs = numbers(seed + 1, 5, 4, dtype=dtype).requires_grad_(case.given["inputs need grad"])
     if inputs.requires_grad:
-        inputs.grad = numbers(seed + 4, 5, 4)
+        inputs.grad = numbers(seed + 4, 5, 4, dtype=dtype)
     for number, parameter in enumerate([*trunk.parameters(), *(p for head in heads for p in head.parameters())]):
         if number % 3 == 0:  # some hold a gradient from before
-            parameter.grad = numbers(seed + number, *parameter.shape)
+            parameter.grad = numbers(seed + number, *parameter.shape, dtype=dtype)
     return trunk, heads, inputs

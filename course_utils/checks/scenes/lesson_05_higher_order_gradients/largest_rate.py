@@ -12,7 +12,9 @@ from course_utils.checks.scenes.numbers import numbers
 def bowl(case: Case) -> tuple[Map, torch.Tensor]:
     """Return a bowl that bends as the case says, in directions that its seed decides, and a leaf to start from.
 
-    Along the axes, each number has a curvature of its own, and the last begins where its slope is zero.
+    Along the axes, each number has a curvature of its own. Only the last two are turned: the steepest direction is
+    their difference, and all begins where that is right. A product with the matrix keeps two equal numbers equal, as
+    it multiplies them by powers of two, so that no rounding brings the steepest direction in.
     """
     seed, curvatures = case.given["seed"], torch.tensor(case.given["curvatures"], dtype=torch.float64)
     n = len(curvatures)
@@ -22,8 +24,10 @@ def bowl(case: Case) -> tuple[Map, torch.Tensor]:
     slope = numbers(seed + 1, n, dtype=torch.float64)
     w = numbers(seed + 2, n, dtype=torch.float64)
     if case.given["along the axes"]:
-        matrix = curvatures.diag()
-        w[-1] = slope[-1] = 0
+        matrix, (less, most) = curvatures.diag(), curvatures[-2:].tolist()
+        block = [[most + less, less - most], [less - most, most + less]]
+        matrix[-2:, -2:] = torch.tensor(block, dtype=torch.float64) / 2
+        w[-1], slope[-1] = w[-2], slope[-2]
     w.requires_grad_()
     w.grad = torch.full_like(w, 5.0)
     return lambda point: point @ matrix @ point / 2 + slope @ point + 3, w

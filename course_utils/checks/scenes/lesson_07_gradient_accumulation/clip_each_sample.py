@@ -15,6 +15,8 @@ from course_utils.checks.scenes.zoo import deep, steepen
 class Images(nn.Module):
     """A convolution, a mean over positions, a linear layer whose weight has two names, a buffer, and a scale.
 
+    It flattens from dimension 1 on, as most models do, so that it takes no image without the batch's dimension.
+
     Its class counts the runs, those of copies, too.
 
     Nothing bounds its scores, so an image with large numbers can be so sure that its loss and its gradient are zero.
@@ -33,7 +35,8 @@ class Images(nn.Module):
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         Images.runs += 1
-        scores: torch.Tensor = self.scale * self.last(softplus(self.features(images)).mean(dim=(-2, -1))) + self.shift
+        hidden = softplus(self.features(images)).mean(dim=(-2, -1)).flatten(1)
+        scores: torch.Tensor = self.scale * self.last(hidden) + self.shift
         return scores
 
 

@@ -12,7 +12,7 @@ from course_utils.checks.scenes.lesson_09_practical_checklist.training import Op
 def penalised(case: Case) -> tuple[nn.Sequential, Optimizer]:
     """Return the model and an optimizer for what it trains; with `holds all`, for its frozen parameters as well.
 
-    Where the case says `old`, these have a gradient from before they were frozen.
+    Where the case says `old`, these have a gradient from before they were frozen. There may be weight decay.
 
     With `oddities` two parameters hold the same numbers, of which one is no part of the result.
     """
@@ -20,7 +20,7 @@ def penalised(case: Case) -> tuple[nn.Sequential, Optimizer]:
     if case.given.get("oddities"):
         with torch.no_grad():
             model.get_parameter("spare").copy_(model.get_parameter("2.0.0.bias"))
-    optimizer = sgd(model, momentum=case.given.get("momentum", 0.0))
+    optimizer = sgd(model, momentum=case.given.get("momentum", 0.0), decay=case.given.get("decay", 0.0))
     if case.given.get("holds all"):
         frozen = [it for it in model.parameters() if not it.requires_grad]
         for parameter in frozen if case.given.get("old") else ():

@@ -69,7 +69,7 @@ def new_head(case: Case) -> nn.Linear:
     return head
 
 
-def sgd(model: nn.Module, rate: float = RATE, momentum: float = 0.0) -> Optimizer:
-    """Return gradient descent for what a model trains, in two groups; without momentum where none is given."""
+def sgd(model: nn.Module, rate: float = RATE, momentum: float = 0.0, decay: float = 0.0) -> Optimizer:
+    """Return gradient descent for what a model trains, in two groups; without momentum and decay if none is given."""
     groups = in_groups(it for it in model.parameters() if it.requires_grad)
-    return torch.optim.SGD(groups, lr=rate, momentum=momentum)
+    return torch.optim.SGD(groups, lr=rate, momentum=momentum, weight_decay=decay)

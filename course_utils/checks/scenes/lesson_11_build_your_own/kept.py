@@ -20,4 +20,8 @@ KEPT: dict[str, Callable[[Any, Any], Any]] = {
     "sum((x - n / 4).relu() for n in range(6)).sum()": lambda x, c: sum((x - n / 4).relu() for n in range(6)).sum(),
     "((x + 1.0) @ c + c @ (x - 1.5)).sum()": lambda x, c: ((x + 1.0) @ c + c @ (x - 1.5)).sum(),
     "((x + 1.0) @ (x - 1.5)).sum()": lambda x, c: ((x + 1.0) @ (x - 1.5)).sum(),
+    # The node that the result itself holds keeps something.
+    "(x + 1.0).reshape((1, 16384)) @ (x - 1.5).reshape((16384, 1))": lambda x, c: (
+        (x + 1.0).reshape((1, 16384)) @ (x - 1.5).reshape((16384, 1))
+    ),
 }

@@ -30,6 +30,9 @@ NAMED: dict[str, Expression] = {
     "an index twice": _of([[3]], [_THREE], ["pick", 0, "rows", [0, 0, 2]]),
     "pairs of indices": _of([[2, 3]], [_SIX], ["pick", 0, "pairs", [[0, 1, 1], [2, 0, 0]]]),
     "a sum of columns": _of([[2, 3], [3]], [_SIX, _THREE], ["sum", 0, 0, False], ["multiply", 2, 1]),
+    "a sum of columns, as many as rows": _of(
+        [[3, 3], [3]], [[*_SIX, 0.9, 1.1, 0.4], _THREE], ["sum", 0, 0, False], ["multiply", 2, 1]
+    ),
     "a sum of rows": _of([[3, 3], [3]], [[*_SIX, 0.9, 1.1, 0.4], _THREE], ["sum", 0, 1, False], ["multiply", 2, 1]),
     "a sum of rows that stay": _of([[3, 3]], [[*_SIX, 0.9, 1.1, 0.4]], ["sum", 0, 1, True], ["multiply", 0, 1]),
     "matmul": _of([[2, 3], [3, 2]], [_SIX, [0.4, 1.1, 0.6, 0.2, 0.8, 1.7]], ["matmul", 0, 1]),

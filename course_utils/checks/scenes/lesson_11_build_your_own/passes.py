@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 NUMBERS = (0.5, 1.25, 2.0)
 
 
@@ -49,11 +51,23 @@ def _every(x: Any) -> dict[str, Any]:
     return {"y": (y * y).sum()}
 
 
+def _several(x: Any) -> dict[str, Any]:
+    """Return a result of several numbers: a pass is given the gradient to begin with."""
+    return {"y": x.exp() * x}
+
+
+def _direct(x: Any) -> dict[str, Any]:
+    """Return results that are made of the leaf itself, with nothing in between."""
+    return {"a": x.sum(), "b": x[1]}
+
+
 WITHOUT = {
     "the same result twice": Passes(_one, (("y", None), ("y", None))),
     "two results that share a part": Passes(_trunk, (("a", None), ("b", None))),
     "two results that share only the leaf": Passes(_trunk, (("a", None), ("c", None))),
     "three results, each made anew": Passes(_anew, (("a", None), ("b", None), ("c", None))),
+    "a result of several numbers, twice": Passes(_several, (("y", None), ("y", None))),
+    "x.sum(), then x[1]": Passes(_direct, (("a", None), ("b", None))),
 }
 WITH = {
     "kept, kept, not kept, once more": Passes(_joins, (("y", True), ("y", True), ("y", False), ("y", False))),
@@ -62,12 +76,15 @@ WITH = {
     "a kept, then c, then both again": Passes(_trunk, (("a", True), ("c", False), ("a", False), ("c", False))),
     "without the argument": Passes(_one, (("y", None), ("y", None))),
     "every operation, kept, kept, not kept": Passes(_every, (("y", True), ("y", True), ("y", False))),
+    "several numbers, kept, not kept, once more": Passes(_several, (("y", True), ("y", False), ("y", False))),
 }
 
 
-def run_pass(result: Any, retain: bool | None) -> None:
-    """Run one pass."""
+def run_pass(result: Any, retain: bool | None, tensor: Callable[[Any], Any]) -> None:
+    """Run one pass. One from several numbers begins with ones, which `tensor` makes of an array."""
+    shape = tuple(result.shape)
+    given = () if shape == () else (tensor(np.ones(shape)),)
     if retain is None:
-        result.backward()
+        result.backward(*given)
     else:
-        result.backward(retain_graph=retain)
+        result.backward(*given, retain_graph=retain)

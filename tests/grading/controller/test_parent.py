@@ -60,3 +60,14 @@ def test_of_one_that_was_killed_there_is_no_last_line(dying, monkeypatch, tmp_pa
             killed.begin("00_start_here", LIMITS)
     finally:
         killed.close()
+
+
+def test_one_that_says_much_is_not_stopped_by_that_nobody_listens(dying, monkeypatch, tmp_path):
+    (tmp_path / "dying.py").write_text("import os, sys\nos.write(2, b'x' * 2_000_000 + b'\\n')\nsys.exit('the end')\n")
+    loud = WarmParent()
+    try:
+        assert loud._process.wait(timeout=60) == 1
+        with pytest.raises(ParentFailed, match=r"^the warm parent ended with code 1: the end$"):
+            loud.begin("00_start_here", LIMITS)
+    finally:
+        loud.close()

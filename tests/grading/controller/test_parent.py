@@ -71,3 +71,26 @@ def test_one_that_says_much_is_not_stopped_by_that_nobody_listens(dying, monkeyp
             loud.begin("00_start_here", LIMITS)
     finally:
         loud.close()
+
+
+UNABLE = """
+import sys
+from course_utils.grading.sandbox import confinement, runner
+def enter(limits, keep):
+    raise OSError("no room")
+confinement.enter = enter
+runner.main(int(sys.argv[1]))
+"""
+
+
+def test_of_a_sandbox_that_cannot_be_entered_the_reason_is_told(dying, tmp_path):
+    (tmp_path / "dying.py").write_text(UNABLE)
+    unable = WarmParent()
+    try:
+        with unable.begin("00_start_here", LIMITS):
+            unable.started()
+            unable.stop(hung_up=True)
+            ended = unable.ended()
+        assert (ended.how, ended.detail) == ("refused", "the sandbox could not be entered: OSError: no room")
+    finally:
+        unable.close()

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 ROOM = 1 << 20  # bytes, which hold 20,000 events of one case; a right answer has hundreds
+MOST = ROOM // 36  # lines; none is shorter, with its token, its number and a name
 MAX_NAME = 40  # characters of what was seen
 MAX_KINDS = 20
 FORGED = "what no observer tells"
@@ -35,10 +36,14 @@ class Events:
         """Return how often what was told since the last call, which was in the case of this token.
 
         An event of another token, a number that is missing or comes twice, and a kind beyond MAX_KINDS count as FORGED.
+        So do all of them where they are more than fit: none is looked at then, as a look takes time of all submissions.
         """
         numbers: set[int] = set()
         told: Counter[str] = Counter()
-        for line in self._lines():
+        data = self._told()
+        if (lines := data.count(b"\n")) > MOST:
+            return {FORGED: lines}
+        for line in data.decode("ascii", "replace").removesuffix("\n").split("\n") if data else ():
             parts = line.split(" ", 2)
             number = int(parts[1]) if len(parts) == 3 and parts[1].isdecimal() and len(parts[1]) < 9 else 0
             if not number or parts[0] != token.hex() or number in numbers or not _named(parts[2], told):
@@ -54,7 +59,7 @@ class Events:
         """Let go of the line."""
         os.close(self._read)
 
-    def _lines(self) -> list[str]:
+    def _told(self) -> bytearray:
         data = bytearray()
         while len(data) < ROOM:
             try:
@@ -64,7 +69,7 @@ class Events:
             if not part:
                 break
             data += part
-        return data.decode("ascii", "replace").splitlines()
+        return data
 
 
 def _named(what: str, told: Mapping[str, int]) -> bool:

@@ -33,7 +33,7 @@ def _flags(cells: Sequence[tuple[int, str]], exercises: Sequence[Question]) -> d
     flags: dict[str, list[str]] = {exercise.id: [] for exercise in exercises}
     looked = look([source for _, source in cells])
     needed = {exercise.id: _needed(exercise.name, looked) for exercise in exercises if exercise.counted}
-    for (number, _), found in zip(cells, looked, strict=True):
+    for place, ((number, _), found) in enumerate(zip(cells, looked, strict=True)):
         answered = [exercise for exercise in exercises if exercise.name in found.binds]
         if answered:
             free = frozenset[str].intersection(*(frozenset(exercise.reaches) for exercise in answered))
@@ -41,7 +41,7 @@ def _flags(cells: Sequence[tuple[int, str]], exercises: Sequence[Question]) -> d
             free = frozenset(name for exercise in exercises for name in exercise.reaches)
         reaches = found.reaches - free
         for exercise in exercises:
-            beside = found.beside - free if found in needed.get(exercise.id, ()) else frozenset()
+            beside = found.beside - free if place in needed.get(exercise.id, ()) else frozenset()
             named = beside | (reaches if exercise in (answered or exercises) else frozenset())
             if named:
                 unread = TOO_LONG in named
@@ -49,12 +49,19 @@ def _flags(cells: Sequence[tuple[int, str]], exercises: Sequence[Question]) -> d
     return flags
 
 
-def _needed(name: str, looked: Sequence[Looked]) -> list[Looked]:
-    """Return the cells that bind a name, or what these use, and so on."""
-    names, needed = {name}, list[Looked]()
-    while more := [found for found in looked if found.binds & names and found not in needed]:
-        needed += more
-        names = {name for found in more for name in found.uses}
+def _needed(name: str, looked: Sequence[Looked]) -> set[int]:
+    """Return the places of the cells that bind a name, or what these use, and so on. Each is looked at once."""
+    binding: dict[str, list[int]] = {}
+    for place, found in enumerate(looked):
+        for bound in found.binds:
+            binding.setdefault(bound, []).append(place)
+    needed: set[int] = set()
+    waiting = [name]
+    while waiting:
+        for place in binding.pop(waiting.pop(), ()):
+            if place not in needed:
+                needed.add(place)
+                waiting += looked[place].uses
     return needed
 
 

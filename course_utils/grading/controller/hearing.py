@@ -15,7 +15,8 @@ from course_utils.grading.controller.scoring import settled, unreached, verdict
 from course_utils.grading.submission import ExerciseResult, Status, Submission
 from course_utils.grading.wire import MAX_TEXT
 
-SECONDS = 20.0  # of computing, to judge all of a submission: right answers need less than one
+SECONDS = 15.0  # of computing, to judge all of a submission: right answers need less than one
+LOOK_SECONDS = 5.0  # of computing, to look at its cells, whatever judging took: the longest need half of one
 CLOCK_SECONDS = 90.0  # for one exercise, where the machine is busy
 
 _TIMEOUT = "What was observed of `{}` could not be judged in {:g} seconds."
@@ -121,14 +122,15 @@ class Hearing:
         return orders.Failed("crashed", f"the process that judges ended by SIGKILL, {TRIES} times.")
 
     def _looked(self, submission: Submission, exercises: tuple[Question, ...]) -> Mapping[str, tuple[str, ...]]:
-        order = orders.Reach(tuple((cell.number, cell.source) for cell in submission.cells), exercises)
+        order = orders.Reach(tuple((cell.number, cell.source) for cell in submission.cells), exercises, LOOK_SECONDS)
         if self._judge is None:
             self._judge = self._judges.lend(submission.assignment)
         try:
             return self._judge.ask(order, orders.Flags, CLOCK_SECONDS).flags
         except wire.WireError as error:
-            self._end()
-            return {exercise.id: (orders.UNSEEN.format(type(error).__name__),) for exercise in exercises}
+            late = self._end() == -signal.SIGXCPU or not isinstance(error, wire.Closed)
+            why = "it took too long" if late else type(error).__name__
+            return {exercise.id: (orders.UNSEEN.format(why),) for exercise in exercises}
 
     def _end(self) -> int:
         judge, self._judge = self._judge, None

@@ -15,6 +15,8 @@ import signal
 import socket
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -74,11 +76,20 @@ def main(descriptor: int) -> None:
 def _child(control: socket.socket, descriptor: int) -> None:
     try:
         control.close()
+        _quieten()
         serve(socket.socket(fileno=descriptor), limit())
     except wire.Closed:
         os._exit(0)
     finally:
         os._exit(1)
+
+
+def _quieten() -> None:
+    """Take the standard streams from this process, which all others like it have, too."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(nothing, standard)
+    os.close(nothing)
 
 
 def limit() -> int:
@@ -106,16 +117,27 @@ def serve(line: socket.socket, space: int) -> None:
             wire.send(line, orders.Made(making.pose(order.lesson, making.seeds(order.key))))
             continue
         if isinstance(order, orders.Reach):
-            wire.send(line, orders.Flags(flags_of(order.cells, order.exercises)))
+            with _computing(order.seconds):
+                flags = flags_of(order.cells, order.exercises)
+            wire.send(line, orders.Flags(flags))
             continue
         exercises_of(order.item.exercise.lesson)  # loaded at nobody's cost
         before = _computed()
-        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(before + order.seconds) + GRACE_SECONDS, hard))
-        found = judging.judge(order)
-        resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))
+        with _computing(order.seconds):
+            found = judging.judge(order)
         spent = _address_space("VmPeak") > space + SPENT
         wire.send(line, orders.Judged(found, _computed() - before, spent))
+
+
+@contextmanager
+def _computing(seconds: float) -> Iterator[None]:
+    """Have the kernel end this process where the body computes longer, and some seconds more."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(_computed() + seconds) + GRACE_SECONDS, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))
 
 
 def _computed() -> float:

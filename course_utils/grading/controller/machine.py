@@ -49,9 +49,12 @@ def choose() -> Mode:
 
 
 def child_environment() -> dict[str, str]:
-    """Return an environment that finds the course, computes in one thread, and holds nothing else of the session's."""
+    """Return an environment that finds the course, computes in one thread, and holds nothing else of the session's.
+
+    What starts in it writes no compiled modules into the course, which may be everybody's.
+    """
     course = str(Path(__file__).parents[3])
     paths = [course, *(path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path)]
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH") if name in os.environ}
     one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return {**kept, **one_thread, "PYTHONPATH": os.pathsep.join(paths)}
+    return {**kept, **one_thread, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -64,10 +64,14 @@ class Judge(msgspec.Struct, frozen=True, tag=True):
 
 
 class Reach(msgspec.Struct, frozen=True, tag=True):
-    """To a judging child: look at what cells, given by number and source, reach for besides these exercises."""
+    """To a judging child: look at what cells, given by number and source, reach for besides these exercises.
+
+    It has so many seconds of computing.
+    """
 
     cells: tuple[tuple[int, str], ...]
     exercises: tuple[Question, ...]
+    seconds: float
 
 
 class Flags(msgspec.Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import select
 import socket
@@ -10,7 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import IO, TypeVar
 
 import msgspec
 
@@ -27,19 +28,25 @@ GRACE_SECONDS = 5.0
 
 
 def started(program: str) -> tuple[socket.socket, subprocess.Popen[bytes]]:
-    """Start a module of the course as a process that takes orders. Return the socket for them, and the process."""
+    """Start a module of the course as a process that takes orders. Return the socket for them, and the process.
+
+    What it says on standard error goes into memory. A pipe is read by nobody before the process ends, and when it is
+    full, stops whoever writes.
+    """
     control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    said: IO[bytes] = os.fdopen(os.memfd_create("stderr"), "w+b", buffering=0)
     with theirs:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", program, str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            stderr=said,
             pass_fds=[theirs.fileno()],
             env=child_environment(),
             cwd="/",
             start_new_session=True,  # Ctrl-C is the controller's alone
         )
+    process.stderr = said
     return control, process
 
 
@@ -55,8 +62,11 @@ def let_go(control: socket.socket, process: subprocess.Popen[bytes]) -> None:
 def last_words(process: subprocess.Popen[bytes]) -> str:
     """Wait for the end of a process that was `started`, and say how it ended and the last line that it wrote."""
     process.wait()
-    stderr = process.stderr
-    said = stderr.read()[-2000:].decode(errors="replace").strip() if stderr and not stderr.closed else ""
+    said = ""
+    if process.stderr is not None and not process.stderr.closed:
+        descriptor = process.stderr.fileno()
+        size = os.fstat(descriptor).st_size
+        said = os.pread(descriptor, 2000, max(size - 2000, 0)).decode(errors="replace").strip()
     return f"ended with code {process.returncode}" + (f": {said.splitlines()[-1]}" if said else "")
 
 

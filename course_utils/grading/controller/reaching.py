@@ -28,7 +28,7 @@ TOO_LONG = "more code than is looked at"
 COMPUTED = "a computed name"
 
 _WORD = re.compile(r"[^\W\d]\w*")
-_FIELD = re.compile(r"\{[^{}]*[.\[][^{}]*\}")  # of a text that is formatted
+_FIELD = re.compile(r"\{([^{}]*+)\}")  # of a text that is formatted; possessive, as no text is to make it slow
 _PART = re.compile(r"(?<=\w\.)\w+")  # of something that a text names
 # `%%time`, `%timeit f(x)`: the code stays. `%matplotlib inline`, `!pip list`, `?f`: the line goes.
 _MAGIC = re.compile(r"^([ \t]*)(?:%%?(time|timeit|capture)\b|(%%?)(\w+)|[!?])[^\S\n]?([^\n]*)$", re.MULTILINE)
@@ -119,11 +119,16 @@ def _looked(tree: ast.Module, names: Names) -> Iterator[str]:
                 yield node.name
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not isinstance(parent, ast.Expr):
             parts = node.value.split(".") if len(node.value) < 200 else []
-            parts += [part for field in _FIELD.findall(node.value) for part in _WORD.findall(field)]
+            parts += [part for field in _fields(node.value) for part in _WORD.findall(field)]
             parts += _PART.findall(node.value)
             yield from (part for part in parts if machinery.telling(part))
         elif isinstance(node, ast.MatchClass):
             yield from (name for name in node.kwd_attrs if machinery.telling(name) or machinery.private(name))
+
+
+def _fields(text: str) -> Iterator[str]:
+    """Yield what a text takes parts of, where it is formatted."""
+    return (field for field in _FIELD.findall(text) if "." in field or "[" in field)
 
 
 def _attribute(node: ast.AST, of: ast.expr, name: str, read: bool, parent: ast.AST, names: Names) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from course_utils.grading.intake.archives import MAX_RATIO
 from course_utils.grading.intake.reading import MAX_REPAIRED
@@ -21,26 +22,29 @@ class _Spent:
     repaired: int = 0
 
 
+Student: TypeAlias = tuple[str, int]  # a name, and how far it lies: what may be another's counts for itself
+
+
 class Budget:
-    """What each student has handed in so far. A folder, a zip and a file of a student's count together."""
+    """What each student has handed in so far. All that lies in a student's folder counts together."""
 
     def __init__(self) -> None:
-        self._spent: dict[str, _Spent] = defaultdict(_Spent)
+        self._spent: dict[Student, _Spent] = defaultdict(_Spent)
 
-    def repairable(self, student: str) -> int:
+    def repairable(self, student: Student) -> int:
         """Return how many bytes of this student's may still be read that are no strict JSON: that takes long."""
         return MAX_REPAIRED - self._spent[student].repaired
 
-    def repaired(self, student: str, size: int) -> None:
+    def repaired(self, student: Student, size: int) -> None:
         """Count bytes that were no strict JSON."""
         self._spent[student].repaired += size
 
-    def is_over(self, student: str) -> bool:
+    def is_over(self, student: Student) -> bool:
         """Count one more notebook or zip. Say whether it is beyond those that are looked at."""
         self._spent[student].files += 1
         return self._spent[student].files > MAX_FILES
 
-    def overflow(self, student: str) -> str:
+    def overflow(self, student: Student) -> str:
         """Return a sentence on the files that are not looked at, or nothing where all are."""
         files = self._spent[student].files
         if files <= MAX_FILES:
@@ -50,7 +54,7 @@ class Budget:
             "keep those that count."
         )
 
-    def take(self, student: str, size: int, packed: int) -> str:
+    def take(self, student: Student, size: int, packed: int) -> str:
         """Count the bytes of a file, and those that it takes packed. Return why it is too much, or nothing."""
         spent = self._spent[student]
         spent.size += size

@@ -5,15 +5,23 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
 from course_utils.grading.errors import GradingError
 from course_utils.grading.intake import archives
-from course_utils.grading.intake.budget import Budget
-from course_utils.grading.intake.identity import Place, assignment_named, assignment_of, is_lesson, shown_path, who
+from course_utils.grading.intake.budget import Budget, Student
+from course_utils.grading.intake.identity import (
+    Place,
+    assignment_named,
+    assignment_of,
+    is_lesson,
+    quoted,
+    shown_path,
+    who,
+)
 from course_utils.grading.intake.reading import FAILED, Content, bytes_of, content_of
 from course_utils.grading.intake.walking import walk
 from course_utils.grading.submission import Submission
@@ -40,21 +48,35 @@ class _Named:
         return Place((*self.real.parts, *parts), self.start)
 
 
+@dataclass(frozen=True)
+class _Found:
+    """A file, how far its student's name lies, and what it is called where another one is rather that student's."""
+
+    one: Submission
+    far: int
+    quoted: str
+
+    @property
+    def student(self) -> Student:
+        return self.one.student, self.far
+
+
 def find(paths: Iterable[Path], told: Callable[[int], None] = lambda count: None) -> list[Submission]:
     """Return the submissions in notebooks, folders and zips, sorted by student and assignment.
 
     `identity.who` and `identity.assignment_of` say whose they are and what they answer. A zip is a student's, and a
     class's where nothing else is named. Whatever cannot be read, or counted, is a submission with a sentence in
     `unreadable`: a damaged file, a notebook of no lesson, a student's folder without a notebook, two files of one
-    student for one assignment, all that one student handed in beyond `budget.MAX_FILES`. Zips are read in memory; links
-    are not followed, except in what the teacher named. `told` is called with the number of files that were read, as it
-    grows.
+    student for one assignment, all that one student handed in beyond `budget.MAX_FILES`. What lies in a folder of a
+    student's name is that student's, whatever else is called so: that is a row of its own, and nobody's. Zips are read
+    in memory; links are not followed, except in what the teacher named. `told` is called with the number of files that
+    were read, as it grows.
 
     Raises SubmissionError for a path that does not exist or holds nothing to grade.
     """
     typed = {Path(os.path.realpath(path)): path for path in paths}
     budget = Budget()
-    found: list[Submission] = []
+    found: list[_Found] = []
     for real, path in typed.items():
         for one in _within(_Named(path, real, _start(real, len(typed) == 1)), budget):
             found.append(one)
@@ -77,7 +99,7 @@ def _start(real: Path, single: bool) -> int:
     return start
 
 
-def _within(named: _Named, budget: Budget) -> Iterator[Submission]:
+def _within(named: _Named, budget: Budget) -> Iterator[_Found]:
     if not named.real.exists():
         raise SubmissionError(f"{named.typed}: there is no such file or folder.")
     if not named.real.is_dir():
@@ -98,14 +120,15 @@ def _within(named: _Named, budget: Budget) -> Iterator[Submission]:
             yield from _in_file(named, parts, budget)
 
 
-def _in_file(named: _Named, parts: tuple[str, ...], budget: Budget) -> Iterator[Submission]:
+def _in_file(named: _Named, parts: tuple[str, ...], budget: Budget) -> Iterator[_Found]:
     """Yield what is in a notebook or a zip. Raises nothing: what goes wrong is a submission."""
     file = Path(named.real, *parts)
     zipped = archives.is_zip(file.name)
     met = False
 
-    def whose(inner: tuple[str, ...]) -> str:
-        return who(named.place(*parts, *inner)).name
+    def whose(inner: tuple[str, ...]) -> Student:
+        found = who(named.place(*parts, *inner))
+        return found.name, found.far
 
     def choice(inner: tuple[str, ...], size: int, packed: int) -> str | None:
         nonlocal met
@@ -138,7 +161,7 @@ def _alone(file: Path) -> archives.Member:
     return archives.Member((), data, trouble)
 
 
-def _submission(named: _Named, parts: tuple[str, ...], content: Content) -> Submission:
+def _submission(named: _Named, parts: tuple[str, ...], content: Content) -> _Found:
     place = named.place(*parts)
     whose = who(place)
     unreadable = content.unreadable or whose.doubt
@@ -148,7 +171,7 @@ def _submission(named: _Named, parts: tuple[str, ...], content: Content) -> Subm
             "It belongs to no lesson: no cell checks an exercise of the course, and neither its name nor that of "
             "its folder is a lesson's."
         )
-    return Submission(
+    one = Submission(
         student=whose.name,
         assignment=assignment or assignment_named(place),
         path=shown_path(str(Path(named.typed, *parts))).removesuffix(f"/{_NOTHING}"),
@@ -158,24 +181,60 @@ def _submission(named: _Named, parts: tuple[str, ...], content: Content) -> Subm
         number=whose.number,
         detail=content.detail,
     )
+    return _Found(one, whose.far, quoted(place))
 
 
-def _beyond(found: Sequence[Submission], budget: Budget) -> Iterator[Submission]:
+def _beyond(found: Sequence[_Found], budget: Budget) -> Iterator[_Found]:
     """Yield a submission for each student who handed in more files than are looked at. It says how many they are."""
-    for student, first in {one.student: one for one in reversed(found)}.items():
+    for student, first in {it.student: it for it in reversed(found)}.items():
         if sentence := budget.overflow(student):
             content = content_of(b"", sentence)
-            path = first.path.rpartition("/")[0] or first.path
-            yield Submission(student, _MORE, path, content.digest, unreadable=content.unreadable, number=first.number)
+            path = first.one.path.rpartition("/")[0] or first.one.path
+            more = {"assignment": _MORE, "path": path, "digest": content.digest, "unreadable": content.unreadable}
+            yield replace(first, one=msgspec.structs.replace(first.one, **more, cells=(), detail=""))
 
 
-def _one_each(found: Iterable[Submission]) -> Iterator[Submission]:
-    """Yield one submission for each student and assignment: where there are several files, one that names them all."""
-    groups: dict[tuple[str, str], list[Submission]] = {}
-    for one in found:
-        groups.setdefault((one.student, one.assignment), []).append(one)
-    for group in groups.values():
-        yield group[0] if len(group) == 1 else _several(group)
+def _one_each(found: Iterable[_Found]) -> Iterator[Submission]:
+    """Yield one submission for each student and assignment: where there are several files, one that names them all.
+
+    Those whose name is less near than another's are nobody's.
+    """
+    groups: dict[tuple[str, str], list[_Found]] = {}
+    nearest: dict[tuple[str, str], _Found] = {}
+    for it in found:
+        groups.setdefault((it.one.student, it.one.assignment), []).append(it)
+        for key in ((it.one.student, it.one.assignment), (it.one.student, _MORE)):
+            nearest[key] = min(nearest.get(key, it), it, key=lambda one: one.far)
+    students = {student for student, _ in groups}
+    nobodys: dict[tuple[str, str], list[_Found]] = {}
+    for key, group in groups.items():
+        own = [it for it in group if it.far == nearest[key].far]
+        if own:
+            yield own[0].one if len(own) == 1 else _several([it.one for it in own])
+        for it in group:
+            if it.far != nearest[key].far:
+                name = it.quoted
+                while name in students:
+                    name = f"'{name}'"
+                nobodys.setdefault((name, key[1]), []).append(it)
+    for (name, _), others in nobodys.items():
+        one = others[0].one
+        yield _nobodys([it.one for it in others], name, nearest[one.student, one.assignment].one)
+
+
+def _nobodys(group: list[Submission], name: str, own: Submission) -> Submission:
+    more = f" There are {len(group):,} such files." if len(group) > 1 else ""
+    return msgspec.structs.replace(
+        group[0],
+        student=name,
+        digest=_digest(group),
+        cells=(),
+        unreadable=f"Where it lies names {own.student}, but {own.path} does so more plainly, and counts for this "
+        "student. This file counts for nobody. Put it there if it is the one that counts; rename what it lies in if it "
+        f"is of another student.{more}",
+        number="",
+        detail="",
+    )
 
 
 def _several(group: list[Submission]) -> Submission:
@@ -183,10 +242,14 @@ def _several(group: list[Submission]) -> Submission:
     more = f" and {len(group) - SHOWN:,} more" if len(group) > SHOWN else ""
     return msgspec.structs.replace(
         group[0],
-        digest=hashlib.sha256("".join(one.digest for one in group).encode()).hexdigest(),
+        digest=_digest(group),
         cells=(),
         unreadable=f"There are {len(group):,} files of this student for this assignment: {'; '.join(lines)}{more}. "
         "Keep the one that counts. If they are of different students, name the very folder or zip in which each has "
         "one.",
         detail="",
     )
+
+
+def _digest(group: list[Submission]) -> str:
+    return hashlib.sha256("".join(one.digest for one in group).encode()).hexdigest()

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from course_utils.checks.registry import LESSONS, lessons_by_exercise
 
@@ -23,6 +23,7 @@ _BOTH = (
 )
 _ENDING = re.compile(r"(\.ipynb(\.json|\.txt)?|\.zip)$", re.IGNORECASE)
 _EDGES = " _-.,"
+_BENEATH, _FILED = 2, 4  # how far a name lies from a folder's
 MAX_NAME = 200  # characters; a zip can hold names of 65,535
 MAX_PATH = 600
 
@@ -56,12 +57,14 @@ class Place:
 class Who:
     """A student: their name, and the number that Canvas or Moodle wrote before it was a file, empty where none did.
 
-    Where a name could be of two platforms, `doubt` is a sentence that says so, and the name is nobody's.
+    Where a name could be of two platforms, `doubt` is a sentence that says so, and the name is nobody's. `far` is how
+    far the name lies from that of a folder in what the teacher named, which no student wrote: 0 where it is that one.
     """
 
     name: str
     number: str = ""
     doubt: str = ""
+    far: int = field(default=0, compare=False)
 
 
 def who(place: Place) -> Who:
@@ -86,25 +89,36 @@ def who(place: Place) -> Who:
     The numbers of Moodle and Canvas stay, because two people may have one name. Canvas numbers people; Moodle
     gives a person another number in each assignment. A name that has the marks of both is in doubt: the second may be
     what a student called the file.
+
+    Farther than a folder's very name is one that is written in another way, then one beneath a folder that is called as
+    a lesson, then that of a zip or notebook, or of what lies in such a zip.
     """
     for index in range(max(place.start - 3, 0), min(place.start + 1, len(place.parts) - 2)):
         if place.parts[index] == "submitted":
-            return Who(_name(place.parts[index + 1]) or "unnamed")
-    own = next((part for part in place.beneath if not is_lesson(part)), None)
+            return _who(place.parts[index + 1])
+    depth = next((depth for depth, part in enumerate(place.beneath) if not is_lesson(part)), None)
+    own = None if depth is None else place.beneath[depth]
+    filed = own is None or any(part.lower().endswith(".zip") for part in place.beneath[: (depth or 0) + 1])
+    far = _FILED * filed + _BENEATH * bool(depth)
     for part in (*place.parts[max(place.start - 1, 0) : place.start], own or place.file):
         found = _MOODLE.fullmatch(part)
         if found and (canvas := _OF_CANVAS.search(f"{found['name']}_")):
-            return Who(_name(_stem(part)), doubt=_BOTH.format(canvas[0]))
+            return Who(_name(_stem(part)), doubt=_BOTH.format(canvas[0]), far=far)
         if found:
-            return Who(_name(found["name"]), found["id"])
+            return _who(found["name"], far if part in (own, place.file) else 0, found["id"])
     found = _CANVAS.fullmatch(own or place.file)
     if found and (own is None or own.lower().endswith(".zip")):
-        return Who(_name(f"{found['name']}_{found['id']}"), found["id"])
+        return _who(f"{found['name']}_{found['id']}", far, found["id"])
     if own:
-        return Who(_name(_stem(own)) or "unnamed")
+        name = _name(_stem(own)) or "unnamed"
+        return Who(name, far=far + (name != own))
     around = (_stem(part) for part in reversed(place.parts[: place.start]) if not _lesson_in(part))
     names = (_name(name) for name in (_without_lesson(_stem(place.file)), *around))
-    return Who(next((name for name in names if name), "unnamed"))
+    return Who(next((name for name in names if name), "unnamed"), far=far)
+
+
+def _who(name: str, far: int = 0, number: str = "") -> Who:
+    return Who(_name(name) or "unnamed", number, far=far + (name != _name(name)))
 
 
 def lesson_called(name: str) -> str:
@@ -139,6 +153,11 @@ def assignment_of(place: Place, named: Iterable[str]) -> str | None:
 def assignment_named(place: Place) -> str:
     """Return a name for an assignment that is none of the course: the file's, without what tells the student."""
     return _name(_stem(_own_name(place.file)).strip(_EDGES)) or "unnamed"
+
+
+def quoted(place: Place) -> str:
+    """Return a name for what may be called like a student: that of the first part in what the teacher named."""
+    return _short(shown(repr(place.parts[place.start])))
 
 
 def shown(text: str) -> str:
@@ -189,5 +208,8 @@ def _stem(name: str) -> str:
 
 
 def _name(text: str) -> str:
-    name = shown(" ".join(text.split()))
+    return _short(shown(" ".join(text.split())))
+
+
+def _short(name: str) -> str:
     return name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]} {hashlib.sha256(name.encode()).hexdigest()}"

@@ -17,12 +17,19 @@ NAMED = 8  # students that are shown without unfolding
 MAX_NAME = 40  # characters of a name on a page about many; on the student's own it stands whole
 
 CLASSES = {"correct": "correct", "incorrect": "incorrect", "error": "error", "not attempted": "none"}
+# What terminals and editors obey, and what turns the direction of writing: messages hold what learners wrote.
+_CONTROLS = {
+    number: chr(number).encode("unicode_escape").decode()
+    for number in (*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+    if chr(number) not in "\n\t"
+}
 # Nothing in a page may run or be loaded, whatever a student's file or message holds.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def page(title: str, body: str) -> str:
-    """Return a whole page around the HTML of its body."""
+    """Return a whole page around the HTML of its body. Controls stand there as Python writes them ("\\x1b")."""
+    title, body = title.translate(_CONTROLS), body.translate(_CONTROLS)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'

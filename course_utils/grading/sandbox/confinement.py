@@ -70,12 +70,16 @@ def can_import(limits: Limits) -> bool:
 def enter(limits: Limits, keep: Iterable[int]) -> None:
     """Give up everything, in a process forked after `separate`. Of the open files only those in `keep` stay.
 
+    In place of standard streams that go stands a /dev/null of this process's own. What its parent had, all its
+    siblings have: who fills a pipe there stops whoever writes next, and a flag or a lock that one sets, others see.
+
     Raises OSError where the mode does not work here; then nothing of a learner's may run in this process.
     """
+    nothing = os.open("/dev/null", os.O_RDWR)  # an empty root has none
     space = _address_space() + limits.memory + limits.memory // 2
     if limits.mode in ("namespaces", "user namespaces"):
         _empty_root(limits)
-    _close_all_but(keep)
+    _close_all_but(keep, nothing)
     stranger = limits.mode == "namespaces" or (limits.mode == "landlock" and os.geteuid() == 0)
     if stranger:
         _become_a_stranger()
@@ -152,11 +156,9 @@ def _empty_root(limits: Limits) -> None:
     os.chdir("/tmp")
 
 
-def _close_all_but(keep: Iterable[int]) -> None:
-    nothing = os.open("/dev/null", os.O_RDWR) if Path("/dev/null").exists() else -1
-    for standard in (0, 1, 2):
-        if standard not in keep and nothing >= 0:
-            os.dup2(nothing, standard)
+def _close_all_but(keep: Iterable[int], nothing: int) -> None:
+    for standard in {0, 1, 2} - set(keep):
+        os.dup2(nothing, standard)
     last = 2
     for number in sorted(set(keep) - {0, 1, 2}):
         os.closerange(last + 1, number)

@@ -61,10 +61,12 @@ def _watch(control: socket.socket, descriptor: int, limits: wire.Limits, warmth:
         control.send(_packed(wire.Ended("refused", str(error))))
         os._exit(0)
     processes = os.open("/proc", os.O_PATH)  # the child's root becomes this process's root, too, and has none
+    entering, unable = os.pipe()
     child = os.fork()
     if child == 0:
-        _child(control, descriptor, limits, warmth)
+        _child(control, descriptor, unable, limits, warmth)
     os.close(descriptor)
+    os.close(unable)
     end = time.monotonic() + limits.seconds
     before = _private(processes, os.getpid())
     how, most = "died", 0
@@ -93,20 +95,24 @@ def _watch(control: socket.socket, descriptor: int, limits: wire.Limits, warmth:
     cpu = used.ru_utime + used.ru_stime
     detail = ""
     if how == "died":
-        how, detail = ("refused", "the sandbox could not be entered") if code == 77 else (how, _cause(code))
+        refused = os.read(entering, 1000).decode(errors="replace")
+        how, detail = ("refused", f"the sandbox could not be entered: {refused}") if refused else (how, _cause(code))
     control.send(_packed(wire.Ended(how, detail, cpu, most)))
     os._exit(0)
 
 
-def _child(control: socket.socket, descriptor: int, limits: wire.Limits, warmth: Warmth) -> None:
+def _child(control: socket.socket, descriptor: int, unable: int, limits: wire.Limits, warmth: Warmth) -> None:
+    """Enter the sandbox and serve. Why that cannot be entered is told on `unable`, which no learner code finds open."""
     from course_utils.grading.sandbox import learner
 
     try:
         try:
             control.detach()
-            confinement.enter(limits, (descriptor,))
-        except BaseException:
-            os._exit(77)
+            confinement.enter(limits, (descriptor, unable))
+        except BaseException as error:
+            os.write(unable, f"{type(error).__name__}: {error}"[:250].encode(errors="replace"))
+            os._exit(1)
+        os.close(unable)
         learner.reseed()
         learner.serve(socket.socket(fileno=descriptor), warmth.shell, warmth.original, warmth.observers)
     finally:

@@ -11,8 +11,10 @@ import struct
 from course_utils.grading.sandbox.kernel import prctl
 
 # Everything that computing, memory, threads, clocks and files of one's own need. What is missing here cannot be called:
-# no new processes, no programs, no network, no mounts, no signals to others, no tracing, no limits lifted. The numbers
-# are the kernel's, for x86_64 and for the newer architectures; None where the newer ones lack the call.
+# no new processes, no programs, no network, no mounts, no signals to others, no tracing, no limits lifted. Nor what
+# changes a file that can only be read: a lock on it, its pages in memory, and for its owner, whom Landlock does not
+# stop, its mode and its times. The numbers are the kernel's, for x86_64 and for the newer architectures; None where the
+# newer ones lack the call.
 _ALLOWED: dict[str, tuple[int, int | None]] = {
     **{"read": (0, 63), "write": (1, 64), "readv": (19, 65), "writev": (20, 66), "pread64": (17, 67)},
     **{"pwrite64": (18, 68), "preadv": (295, 69), "pwritev": (296, 70), "lseek": (8, 62), "close": (3, 57)},
@@ -36,9 +38,8 @@ _ALLOWED: dict[str, tuple[int, int | None]] = {
     **{"readlinkat": (267, 78), "getdents64": (217, 61), "getcwd": (79, 17), "chdir": (80, 49), "fchdir": (81, 50)},
     **{"mkdir": (83, None), "mkdirat": (258, 34), "rmdir": (84, None), "unlink": (87, None), "unlinkat": (263, 35)},
     **{"rename": (82, None), "renameat": (264, 38), "renameat2": (316, 276), "ftruncate": (77, 46)},
-    **{"truncate": (76, 45), "fsync": (74, 82), "fdatasync": (75, 83), "fallocate": (285, 47), "flock": (73, 32)},
-    **{"fadvise64": (221, 223), "sendfile": (40, 71), "copy_file_range": (326, 285), "umask": (95, 166)},
-    **{"utimensat": (280, 88), "statfs": (137, 43), "fstatfs": (138, 44), "chmod": (90, None), "fchmod": (91, 52)},
+    **{"fsync": (74, 82), "fdatasync": (75, 83), "fallocate": (285, 47), "sendfile": (40, 71)},
+    **{"copy_file_range": (326, 285), "umask": (95, 166), "statfs": (137, 43), "fstatfs": (138, 44)},
     **{"dup": (32, 23), "dup2": (33, None), "dup3": (292, 24), "pipe": (22, None), "pipe2": (293, 59)},
     **{"poll": (7, None), "ppoll": (271, 73), "select": (23, None), "pselect6": (270, 72)},
     **{"epoll_create": (213, None), "epoll_create1": (291, 20), "epoll_ctl": (233, 21), "epoll_wait": (232, None)},
@@ -55,7 +56,9 @@ _CLONE3 = 435
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 
 _CLONE_THREAD = 0x10000
-_SIGNALLING = (8, 10, 15)  # fcntl's F_SETOWN, F_SETSIG, F_SETOWN_EX: they let the kernel send signals to others
+# fcntl's F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC, F_GETPIPE_SZ. Others lock files and set hints
+# on them, which every process sees, let the kernel send signals to others, or take of what a user has once.
+_OF_DESCRIPTORS = (0, 1, 2, 3, 4, 1030, 1032)
 # ioctl's TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX
 _HARMLESS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 
@@ -97,15 +100,15 @@ def program(machine: str, pid: int) -> bytes:
     own = [_op(_LOAD, _low(0)), _op(_EQUAL, pid, 0, 1), allow, refuse]
     local = [_op(_LOAD, _low(0)), _op(_EQUAL, 1, 0, 1), allow, refuse]  # AF_UNIX
     commands = [_op(_LOAD, _low(1))]
-    for command in _SIGNALLING:
-        commands += [_op(_EQUAL, command, 0, 1), refuse]
+    for command in _OF_DESCRIPTORS:
+        commands += [_op(_EQUAL, command, 0, 1), allow]
     requests = [_op(_LOAD, _low(1))]
     for request in _HARMLESS:
         requests += [_op(_EQUAL, request, 0, 1), allow]
     reading = []  # prlimit64(0, what, NULL, ...): only one's own limits, and no new ones
     for word in (_low(0), _low(2), _low(2) + 4):
         reading += [_op(_LOAD, word), _op(_EQUAL, 0, 1, 0), refuse]
-    blocks = {"clone": threads, "tgkill": own, "socketpair": local, "fcntl": [*commands, allow]}
+    blocks = {"clone": threads, "tgkill": own, "socketpair": local, "fcntl": [*commands, refuse]}
     blocks |= {"ioctl": [*requests, refuse], "prlimit64": [*reading, allow]}
     for name, block in blocks.items():
         code += [_op(_EQUAL, some[name], 0, len(block)), *block]

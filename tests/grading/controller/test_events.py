@@ -1,7 +1,9 @@
 """The line of events, with both of its ends."""
 
+import contextlib
 import os
 import socket
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -63,6 +65,22 @@ def test_who_tells_without_end_fills_the_line_and_no_more(ends: tuple[Events, Te
     for _ in range(40_000):
         teller.tell("passes")
     assert 10_000 < events.of_case(TOKEN)["passes"] <= ROOM // 34
+
+
+@pytest.mark.parametrize("flood", [b"\n", b"x\n", b"\r", b"\x0b\x1c"])
+def test_a_flood_of_what_is_no_event_costs_no_look_at_each(ends: tuple[Events, Teller], flood: bytes) -> None:
+    events, teller = ends
+    teller.begin(TOKEN)
+    teller.tell("passes")
+    os.set_blocking(teller._line, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(teller._line, flood * 4096)
+    before = time.thread_time()
+    found = events.of_case(TOKEN)
+    assert time.thread_time() - before < 0.1, "a look at each of a million takes several times as long"
+    assert found[FORGED] >= 1
+    assert events.of_case(TOKEN) == {}
 
 
 def test_a_child_that_closes_its_end_is_not_waited_for() -> None:

@@ -1,5 +1,9 @@
 """What a machine offers is tried from the strongest on, and what starts there holds no secret of the session's."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from course_utils.grading.controller import machine
@@ -24,3 +28,11 @@ def test_the_environment_of_children_holds_no_secrets(monkeypatch: pytest.Monkey
     assert "secret" not in environment.values()
     assert environment["PYTHONPATH"].endswith(":/somewhere")
     assert environment["OMP_NUM_THREADS"] == "1"
+
+
+def test_what_starts_there_writes_nothing_into_the_course(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "library.py").write_text("x = 1\n")
+    subprocess.run([sys.executable, "-P", "-c", "import library"], env=machine.child_environment(), check=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["library.py"]

@@ -60,3 +60,37 @@ def test_of_one_that_was_killed_there_is_no_last_line(dying, monkeypatch, tmp_pa
             killed.begin("00_start_here", LIMITS)
     finally:
         killed.close()
+
+
+def test_one_that_says_much_is_not_stopped_by_that_nobody_listens(dying, monkeypatch, tmp_path):
+    (tmp_path / "dying.py").write_text("import os, sys\nos.write(2, b'x' * 2_000_000 + b'\\n')\nsys.exit('the end')\n")
+    loud = WarmParent()
+    try:
+        assert loud._process.wait(timeout=60) == 1
+        with pytest.raises(ParentFailed, match=r"^the warm parent ended with code 1: the end$"):
+            loud.begin("00_start_here", LIMITS)
+    finally:
+        loud.close()
+
+
+UNABLE = """
+import sys
+from course_utils.grading.sandbox import confinement, runner
+def enter(limits, keep):
+    raise OSError("no room")
+confinement.enter = enter
+runner.main(int(sys.argv[1]))
+"""
+
+
+def test_of_a_sandbox_that_cannot_be_entered_the_reason_is_told(dying, tmp_path):
+    (tmp_path / "dying.py").write_text(UNABLE)
+    unable = WarmParent()
+    try:
+        with unable.begin("00_start_here", LIMITS):
+            unable.started()
+            unable.stop(hung_up=True)
+            ended = unable.ended()
+        assert (ended.how, ended.detail) == ("refused", "the sandbox could not be entered: OSError: no room")
+    finally:
+        unable.close()

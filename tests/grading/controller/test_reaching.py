@@ -13,6 +13,7 @@ from tests.answers import RIGHT, right_source_of
 ROOT = Path(__file__).parents[3]
 
 FORGING = {
+    "'{0.gi_frame}'.format(x), '{a[f_back]} {b}'": {"gi_frame", "f_back"},
     "import gc\nfor x in gc.get_objects(): pass": {"gc.get_objects"},
     "from gc import get_referrers": {"gc.get_referrers"},
     "import gc as c\nfind = c": {"gc"},
@@ -180,7 +181,10 @@ def test_it_says_what_a_cell_defines() -> None:
     assert look(["def a(): pass\nb, c = 1, 2\nclass D: e = 1\nf: int = 1"])[0].binds == {"a", "b", "c", "D", "f"}
 
 
-DEEP = ("(" * 90_000, "-" * 90_000 + "1", "a" + ".a" * 45_000, "1" + "+1" * 45_000, "not " * 20_000, "\0", "[" * 150)
+DEEP = (
+    *("(" * 90_000, "-" * 90_000 + "1", "a" + ".a" * 45_000, "1" + "+1" * 45_000, "not " * 20_000, "\0", "[" * 150),
+    "x = '{" + "." * 90_000 + "'",
+)
 
 
 def test_a_source_of_any_size_or_depth_costs_little() -> None:

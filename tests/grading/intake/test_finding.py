@@ -161,7 +161,11 @@ def test_whatever_one_student_hands_in_all_others_are_found(tmp_path):
         ("twice", LESSON): "There are 2 files",
         ("broken", "nb"): "There are 2 files",
         ("week", LESSON): "There are 2 files",
-        ("Ada Lovelace", LESSON): "There are 2 files",
+        ("Ada Lovelace", LESSON): "",
+        (
+            "'Ada  Lovelace'",
+            LESSON,
+        ): f"Where it lies names Ada Lovelace, but {folder}/Ada Lovelace/nb.ipynb does so more",
         ("empty", "no notebook"): "There is no notebook (.ipynb) in this folder, and no zip.",
         ("text", "no notebook"): "There is no notebook (.ipynb) in this folder, and no zip.",
         (".hidden", "no notebook"): "This folder is hidden (its name begins with a dot), so it is not read. Rename it",
@@ -297,6 +301,61 @@ def test_a_students_zip_that_is_called_as_a_lesson_is_of_the_folder_around_it(tm
         (tmp_path / name / LESSON).mkdir()
         (tmp_path / name / f"{LESSON}.zip").rename(tmp_path / name / LESSON / f"{LESSON}.zip")
     assert rows(*tmp_path.rglob("*.zip")) == {("bob", LESSON): "", ("eve", LESSON): ""}
+
+
+def zipped(path: Path, *names: str) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in names:
+            archive.writestr(name, NOTEBOOK)
+
+
+NAMED_AS_ADA = {
+    "a zip that is called as a lesson": f"{LESSON}.zip/Zo\u00eb/nb.ipynb",
+    "a zip": "Zo\u00eb.zip/nb.ipynb",
+    "a notebook": f"Zo\u00eb_{LESSON}.ipynb",
+    "a folder with a space": "Zo\u00eb /nb.ipynb",
+    "a folder with a line's end": "\nZo\u00eb/nb.ipynb",
+    "a folder that is spelled otherwise": "Zoe\u0308/nb.ipynb",
+    "a folder that is called as a file": "Zo\u00eb.ipynb/nb.ipynb",
+    "a folder in one that is called as a lesson": f"{LESSON}/Zo\u00eb/nb.ipynb",
+}
+
+
+@pytest.mark.parametrize("name", NAMED_AS_ADA.values(), ids=NAMED_AS_ADA)
+def test_a_name_like_that_of_a_students_folder_harms_nobody(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(budget, "MAX_FILES", 3)
+    folder = tmp_path / "class"
+    own = put(folder / "Zo\u00eb" / "nb.ipynb")
+    put(folder / f"{name.partition('/')[0]!r}" / "nb.ipynb")  # a student who is called as that row is
+    before, _, inner = name.partition(".zip/")
+    if inner:
+        zipped(folder / f"{before}.zip", *(inner.replace("nb.", f"nb{number}.") for number in range(5)))
+    else:
+        put(folder / name)
+    found = {(one.student, one.assignment): one for one in find([folder])}
+    zoe = found.pop(("Zo\u00eb", LESSON))
+    assert (zoe.path, zoe.unreadable) == (str(own), "")
+    assert zoe.cells
+    good = [one.student for one in found.values() if not one.unreadable]
+    assert len(good) == 1, "the student who is called as that row is"
+    others = [one for one in found.values() if one.unreadable]
+    assert others
+    for one in others:
+        assert one.student not in ("Zo\u00eb", *good)
+        assert f"names Zo\u00eb, but {own} does so" in one.unreadable
+        assert (one.cells, one.number) == ((), "")
+
+
+def test_of_what_lies_equally_near_to_a_name_nobody_knows_which_counts(tmp_path):
+    zipped(tmp_path / "ada.zip", "nb.ipynb")
+    put(tmp_path / f"ada_{LESSON}.ipynb")
+    for number in range(2):
+        zipped(tmp_path / f"{LESSON}.zip", f"bob{number}/nb.ipynb", f"bob{1 - number}/nb.ipynb")
+    found = rows(tmp_path)
+    assert found["bob0", LESSON] == found["bob1", LESSON] == "", (
+        "where no folder is called so, a lesson's zip names them"
+    )
+    assert [student for student, _ in found] == ["'ada.zip'", "ada", "bob0", "bob1"]
 
 
 def test_a_name_of_two_platforms_is_a_row_that_says_so(tmp_path):
@@ -460,7 +519,7 @@ def test_what_takes_the_slow_reader_of_json_counts_for_each_student(tmp_path, mo
     for name in ("ada/02/a.ipynb", "ada/03/b.ipynb", "bob/c.ipynb"):
         put(tmp_path / name, loose)
     put(tmp_path / "ada" / "03" / f"{LESSON}.ipynb")
-    monkeypatch.setattr(finding, "_one_each", lambda found: found)
+    monkeypatch.setattr(finding, "_one_each", lambda found: [it.one for it in found])
     read = {one.path.removeprefix(f"{tmp_path}/"): one.unreadable for one in find([tmp_path])}
     assert [name for name, trouble in read.items() if trouble] == ["ada/03/b.ipynb"]
     assert read["ada/03/b.ipynb"] == (

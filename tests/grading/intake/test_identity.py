@@ -88,6 +88,24 @@ def test_moodles_folder_tells_more_than_what_lies_in_it():
         assert who(place(f"t/moodle.zip|{folder}/{path}")).name == "Eve 02_how_backward_works_13"
 
 
+def test_the_name_of_a_folder_is_the_nearest() -> None:
+    paths = (
+        "t/class|ada/nb.ipynb",
+        "t/class| ada/nb.ipynb",
+        f"t/class|{LESSON}/ada/nb.ipynb",
+        f"t/class|{LESSON}/ada /nb.ipynb",
+        "t/class|ada.ipynb",
+        "t/class|ada.zip/nb.ipynb",
+        f"t/class|{LESSON}.zip/ada/nb.ipynb",
+    )
+    found = [who(place(path)) for path in paths]
+    assert {one.name for one in found} == {"ada"}
+    assert [one.far for one in found] == [0, 1, 2, 3, 4, 5, 6]
+    assert who(place("t/submitted|ada/ps1/nb.ipynb")).far == who(place("t/c.zip|ada.d/nb.ipynb")).far == 0
+    moodle = "Ada_1_assignsubmission_file_"
+    assert [who(place(f"t/c.zip|{moodle}{rest}")).far for rest in ("/nb.ipynb", "nb.ipynb")] == [0, 4]
+
+
 def test_one_name_written_in_two_ways_is_one_student():
     assert who(place("t|Zoe\u0308/nb.ipynb")) == who(place("t|Zo\u00eb/nb.ipynb"))
 

@@ -53,6 +53,8 @@ def test_numbers_count_all_cells():
         [CHECK, CHECK],
         [code("check('walk' ,  other );  # mine")],
         [code("# checked\n\n  check('walk', walk,) # twice\ncheck( \"walk\",walk )\n")],
+        [code("\r\n# checked\r\ncheck('walk', walk)\r\n")],
+        [code("#\rcheck('walk', walk)")],
         [code("raise SystemExit", locked=True, grade_id="check_walk")],
     ],
 )
@@ -225,3 +227,17 @@ def test_whatever_goes_wrong_while_a_file_is_read_is_said_of_that_file(monkeypat
     content = content_of(notebook(code("x = 1")))
     assert content.unreadable == reading.FAILED
     assert content.detail == "IndexError: list index out of range"
+
+
+@pytest.mark.parametrize(
+    ("lines", "more", "seconds"),
+    [("\n" * 9_900_000, {}, 0.6), ("\n" * 9_900_000, {"locked": True}, 0.6), ("\n" * 999_000, {}, 0.15)],
+    ids=["too many", "too many, locked", "as many as are graded"],
+)
+def test_a_sea_of_lines_is_not_looked_at_one_by_one(lines: str, more: dict[str, bool], seconds: float):
+    data = notebook(code("check('walk', walk)" + lines, **more))
+    before = time.thread_time()
+    content = content_of(data)
+    assert time.thread_time() - before < seconds, "a match for each line takes several times as long"
+    assert bool(content.unreadable) == (len(lines) > reading.MAX_SOURCE)
+    assert content.cells == ()

@@ -53,6 +53,18 @@ class Page(HTMLParser):
         return [attributes for tag, attributes in self.tags if tag == name]
 
 
+def test_what_terminals_obey_stands_there_as_text() -> None:
+    said = "\x1b]0;owned\x07\x9b2J\r\u202egnp\u2066 \x00"
+    row = ExerciseResult(WALK.id, "error", 0.0, 2.0, (), (f"It raised Error: {said}\n\tend",), 0.2)
+    for text in (
+        student_page("ada", [result(exercises=(row,), reason=said)]),
+        class_page([result(reason=said, status="crashed")]),
+    ):
+        assert "\\x1b]0;owned\\x07\\x9b2J\\r\\u202egnp\\u2066 \\x00" in text
+        assert not [sign for sign in text if not sign.isprintable() and sign not in "\n\t"]
+    assert "\n\tend" in student_page("ada", [result(exercises=(row,))])
+
+
 def test_a_page_for_the_class_and_each_student(tmp_path):
     idea = WALK.misconceptions[0]
     results = [result("ada"), result("bob", idea=idea.name), result("carol", "timeout", reason="It took 60 s.")]

@@ -104,6 +104,7 @@ class Long:
         at['receive'](at['line'], wire.Request)
 slope = Long()
 """,
+    "leave as who cannot enter": "import os\nos._exit(77)\n",
     "empty what restores": """
 original = served()['original']
 original._holders, original._identities, original._functions, original._parts = [], [], [], []
@@ -155,6 +156,9 @@ _TROUBLE = {
     "a source of one operator": "x = " + "-" * 90_000 + "1\n",
     "a source of one sum": "x = " + "+".join("1" * 20_000) + "\n",
     "a constant that is folded": "x = ((1,) * 20,) * 250, ('a' * 2**12 * 2**12 * 2**12)\n",
+    "fills the standard streams": "import os\nfor n in range(3):\n    os.set_blocking(n, False)\n"
+    "    try:\n        for _ in range(99): os.write(n, bytes(65536))\n    except OSError: pass\n"
+    "    os.set_blocking(n, True)\n",
     "urgent bytes": "import os, socket\nfor n in range(3, 60):\n"
     "    try: socket.socket(fileno=os.dup(n)).send(b'!', socket.MSG_OOB)\n    except OSError: pass\n",
 }
@@ -186,6 +190,8 @@ HARM = {
     "a user namespace": "import ctypes\nif ctypes.CDLL(None).unshare(0x10000000) == 0: loot = 1\n",
     "a mount": "import ctypes\nif ctypes.CDLL(None).mount(b'x', b'/tmp', b'tmpfs', 0, None) == 0: loot = 1\n",
     "memory files": "import os\nloot = os.memfd_create('x')\n",
+    "a lock on a library": "import fcntl, os\n"
+    "fcntl.flock(os.open(os.__file__, os.O_RDONLY), fcntl.LOCK_SH | fcntl.LOCK_NB)\nloot = 1\n",
     "the environment": "import os\nloot = os.environ['COURSE_PROGRESS']\n",
     "a name for the host": "import socket\nsocket.sethostname('x')\nloot = 1\n",
 }
@@ -194,7 +200,7 @@ HARM = {
 REACHED = {
     *("the password file", "the solutions", "the judges, as a file", "the judges, as a module", "the exercises"),
     *("write beside it", "read a neighbour", "a socket", "a local socket", "a program", "a fork"),
-    *("other processes", "signals", "memory files"),
+    *("other processes", "signals", "memory files", "a lock on a library"),
 }
 
 ENDING = {

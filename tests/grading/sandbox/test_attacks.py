@@ -118,6 +118,8 @@ def test_who_forges_speaks_to_the_controller(results: dict[str, Result]) -> None
     assert f"Expected `str` of length <= {MAX_TEXT}" in messages["a long excuse"][0]
     assert "together too large to be judged" in messages["a mountain of nothing"][-1]
     assert "ended early, twice" in messages["empty what restores"][0]
+    # Once the code has run, no way to end says that the sandbox could not be entered.
+    assert messages["leave as who cannot enter"][0].endswith("ended early, twice: it ended itself with code 77.")
 
 
 def test_only_those_who_forge_or_leave_are_reported_as_crashed(results: dict[str, Result]) -> None:
@@ -133,7 +135,8 @@ def test_only_those_who_forge_or_leave_are_reported_as_crashed(results: dict[str
         "frames on the pipe, when asked",
     )
     # Without what it emptied, that one's own process cannot go on: it leaves, too.
-    assert crashed == {*forged, *frames, "leave at once", "leave when asked", "empty what restores"}
+    left = ("leave at once", "leave when asked", "leave as who cannot enter")
+    assert crashed == {*forged, *frames, *left, "empty what restores"}
 
 
 def test_everybody_after_an_attack_is_graded_as_ever(results: dict[str, Result]) -> None:
@@ -196,6 +199,17 @@ def test_what_ends_or_exhausts_its_process_ends_only_that(grade: Grade) -> None:
         assert results[name].status in statuses, (name, results[name])
         assert results[name].status == "graded" or results[name].reason
         assert results[f"after {name}"].score == 2, name
+
+
+_ON_BOTH = ["import sys\nfor line in (sys.__stdout__, sys.__stderr__): print('here', file=line, flush=True)", HONEST[1]]
+
+
+def test_who_fills_a_stream_stops_nobody_who_writes_there_later(grade: Grade, limits: Limits) -> None:
+    fill = attacks.TROUBLE["fills the standard streams"]
+    results = grade([submission(f"{number}", fill) for number in range(4)], limits)
+    results |= grade([submission(f"after {number}", *_ON_BOTH) for number in range(4)], limits)
+    assert {result.status for result in results.values()} == {"graded"}
+    assert [results[f"after {number}"].score for number in range(4)] == [2] * 4
 
 
 _ALL_THREADS = """

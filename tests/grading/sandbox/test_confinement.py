@@ -1,6 +1,7 @@
 """The sandbox: what code inside each mode cannot do, as root and as an ordinary user, and limits that hold."""
 
 import errno
+import fcntl
 import os
 import resource
 import signal
@@ -54,6 +55,10 @@ def _code(action: Callable[[], object]) -> int:
     return 0
 
 
+def _opened(path: str) -> int:
+    return os.open(path, os.O_RDONLY)
+
+
 def _connect() -> None:
     import socket
 
@@ -76,7 +81,12 @@ FORBIDDEN = {
     "outlive its parent": lambda: kernel.prctl(kernel.PR_SET_PDEATHSIG, 0),
     "make memory files": lambda: os.memfd_create("x"),
     "change the priority": lambda: os.nice(-1),
-    "own a pipe's signals": lambda: __import__("fcntl").fcntl(0, 8, 1),
+    "own a pipe's signals": lambda: fcntl.fcntl(0, 8, 1),
+    "lock a file": lambda: fcntl.flock(0, fcntl.LOCK_SH | fcntl.LOCK_NB),
+    "lock a part of a file": lambda: fcntl.lockf(1, fcntl.LOCK_EX | fcntl.LOCK_NB),
+    "lock a part of a file once opened": lambda: fcntl.fcntl(0, 37, struct.pack("hhqqi4x", 0, 0, 0, 0, 0)),
+    "be told of changes in a folder": lambda: fcntl.fcntl(_opened("/"), 1026, 1),
+    "leave a hint on a file": lambda: fcntl.fcntl(0, 1036, struct.pack("Q", 2)),
 }
 
 
@@ -89,13 +99,68 @@ def test_nobody_inside_can(what: str, mode: str, ordinary: bool) -> None:
     assert inside(mode, FORBIDDEN[what], ordinary) not in (0, 255)
 
 
-@pytest.mark.parametrize("what", ["read a file", "fork", "open a socket", "make memory files"])
+LOCKS = ["lock a file", "lock a part of a file", "lock a part of a file once opened"]
+
+
+@pytest.mark.parametrize("what", ["read a file", "fork", "open a socket", "make memory files", *LOCKS])
 def test_outside_anybody_can(what: str) -> None:
     def action() -> None:
         if FORBIDDEN[what]() == 0:
             os._exit(0)
 
     assert inside("none", action) == 0
+
+
+@pytest.mark.parametrize("mode", wire.MODES)
+def test_nobody_inside_has_a_stream_of_the_process_that_it_was_forked_from(mode: str) -> None:
+    """Else who fills a pipe there stops whoever writes next, and siblings see what is done to it."""
+
+    def action() -> None:
+        for stream in range(3):
+            assert os.fstat(stream).st_rdev == os.makedev(1, 3), "it is no /dev/null"
+            fcntl.fcntl(stream, fcntl.F_SETFL, os.O_NONBLOCK)
+
+    kept = [os.dup(stream) for stream in range(3)]
+    read, write = os.pipe()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    try:
+        for stream, given in enumerate((nothing, nothing, write)):
+            os.dup2(given, stream)
+        code = inside(mode, action)
+        flags = [fcntl.fcntl(stream, fcntl.F_GETFL) & os.O_NONBLOCK for stream in range(3)]
+    finally:
+        for stream, before in enumerate(kept):
+            os.dup2(before, stream)
+        for descriptor in (*kept, read, write, nothing):
+            os.close(descriptor)
+    assert code == 0
+    assert flags == [0, 0, 0], "they are the child's own"
+
+
+CHANGES = {
+    "who may open it": lambda path: path.chmod(0o600),
+    "who may open it, by a descriptor": lambda path: os.fchmod(_opened(str(path)), 0o600),
+    "when it was written": lambda path: os.utime(path, (1, 1)),
+    "its length": lambda path: os.truncate(path, 0),
+    "what memory holds of it": lambda path: os.posix_fadvise(_opened(str(path)), 0, 0, os.POSIX_FADV_DONTNEED),
+}
+
+
+@pytest.mark.parametrize("mode", ["user namespaces", "landlock"])
+@pytest.mark.parametrize("what", CHANGES)
+def test_nobody_changes_a_file_of_their_own_user(what: str, mode: str) -> None:
+    """Whose submissions run as that user, as the teacher's do without root."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "library.py")
+        file.write_text("x")
+        for path, allowed in ((Path(folder), 0o755), (file, 0o644)):
+            path.chmod(allowed)
+            if os.geteuid() == 0:
+                os.chown(path, USER, USER)
+        before = file.stat()
+        assert inside(mode, lambda: CHANGES[what](file), ordinary=True, readable=(folder,)) == errno.EPERM
+        assert file.stat() == before
+        assert inside("none", lambda: CHANGES[what](file), ordinary=True) == 0
 
 
 def _threads() -> None:

@@ -18,7 +18,7 @@ CALLED = "a node called by hand"
 _STEP = "autograd::engine::evaluate_function: "
 
 # After so many passes nothing more is recorded: a training of many steps would take twice its time.
-PASSES = 4
+PASSES = 12
 
 _recording: list[int] = []  # the thread whose operations are recorded, where one is
 

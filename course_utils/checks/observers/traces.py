@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import nn
 
+_OPTIMIZER = torch.optim.SGD([torch.zeros(1)], lr=1.0)
 # Where PyTorch keeps hooks, each kind in a dict from a handle's number to the hook. An item has some of the kinds.
-KINDS = (
-    *("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"),
-    *("_post_accumulate_grad_hooks", "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"),
+KINDS = tuple(
+    sorted(name for name in {*vars(nn.Module()), *vars(_OPTIMIZER), *dir(torch.Tensor)} if name.endswith("_hooks"))
 )
 
 

@@ -93,6 +93,12 @@ class Graphs:
         """Watch the graph below a node."""
         self._watch([node])
 
+    def add_own(self, nodes: Iterable[Any]) -> int:
+        """Watch nodes one by one, and return how many: those that no other graph has that is watched."""
+        tokens = [node.metadata.setdefault(_Token, _Token()) for node in nodes if _Token not in node.metadata]
+        self._tokens += [[weakref.ref(token)] for token in tokens]
+        return len(tokens)
+
     def _watch(self, nodes: list[Any]) -> None:
         """Remember what the nodes carry: they allow no weak reference themselves. Others may watch them, too."""
         tokens = [node.metadata.setdefault(_Token, _Token()) for node in nodes]

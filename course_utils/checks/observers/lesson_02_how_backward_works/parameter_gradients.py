@@ -29,7 +29,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         "returned": plain(dict(entries(returned)) if is_dict(returned) else returned),
         "recorded": recorded,
         "passes": len(passes),
-        "kept": sum(entry.state == "held" for entry in saved(loss)),
+        "kept": sum(entry.state in ("held", "packed") for entry in saved(loss)),
         "before": before,
         "after": {name: plain(parameter.grad) for name, parameter in parameters.items()},
         "moved": [name for name, parameter in parameters.items() if plain(parameter) != values[name]],

@@ -17,7 +17,8 @@ from traitlets.config import Config
 from course_utils.checks import data, examine, exercise, timelimit
 from course_utils.checks.blame import named, raised_by_learner
 from course_utils.checks.frames import is_learners
-from course_utils.checks.observers import aside, by_hand, lookup, realising as reading, telling
+from course_utils.checks.observers import aside, by_hand, lookup, telling
+from course_utils.checks.observers import realising as reading
 from course_utils.grading import wire
 from course_utils.grading.sandbox import events
 from course_utils.grading.sandbox.integrity import Original

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from course_utils.checks.data import Answer, Case, Observation, plain
-from course_utils.checks.observers.lesson_04_retain_graph.returned import tensors_in
 from course_utils.checks.observers.keeping import kept_bytes
+from course_utils.checks.observers.lesson_04_retain_graph.returned import tensors_in
 from course_utils.checks.observers.passes import every_pass
 from course_utils.checks.observers.surroundings import Surroundings
 from course_utils.checks.scenes.lesson_04_retain_graph.loss_gradients import held_before, trunk_and_losses

@@ -65,7 +65,7 @@ class Noticing(TorchDispatchMode):
         made = [tensor for tensor in tensors_in([result]) if tensor.numel() > 1]
         if apart and isinstance(result, bool | int | float | complex):
             _read(watched[0])
-        elif apart and not alone and (is_product(function, tensors, made) or _spreads(watched, made)):
+        elif apart and not alone and (is_product(function, tensors, made) or _spreads(function, watched, made)):
             telling.tell(HAND)
         elif apart or alone:
             for tensor in made:
@@ -87,10 +87,10 @@ def by_an_answer() -> bool:
     return False
 
 
-def _spreads(weights: Sequence[torch.Tensor], made: Sequence[torch.Tensor]) -> bool:
+def _spreads(function: Any, weights: Sequence[torch.Tensor], made: Sequence[torch.Tensor]) -> bool:
     """Say whether an operation has made more numbers than the weights in it have, as the products of each would be."""
     most = max(tensor.numel() for tensor in weights)
-    return most > 1 and any(tensor.numel() > most for tensor in made)
+    return torch.Tag.pointwise in function.tags and most > 1 and any(tensor.numel() > most for tensor in made)
 
 
 def _read(tensor: torch.Tensor) -> None:

@@ -64,7 +64,8 @@ NOT_FREE = (
     *("numpy.ctypeslib", "numpy.distutils", "pandas.eval", "pandas.read_pickle", "string.Formatter"),
     *("io.open", "io.open_code", "io.FileIO", "tqdm.contrib", "functools.singledispatch"),
     *("functools.singledispatchmethod", "functools.update_wrapper", "scipy.LowLevelCallable"),
-    "torch.autograd.profiler_legacy",
+    *("torch.autograd.profiler_legacy", "torch.autograd.graph.allow_mutation_on_saved_tensors"),
+    "torch.autograd.graph.disable_saved_tensors_hooks",
 )
 # What PyTorch takes over from its C++ part: classes that compile programs, run or guard. These few are for everybody.
 OF_C = _set("Size device dtype finfo iinfo layout memory_format qscheme Generator default_generator OutOfMemoryError")

@@ -108,7 +108,8 @@ def noticed(run: Callable[[], Any]) -> Any:
     """Return what `run` returns, and notice in the second way of observing what is computed by hand."""
     if not telling.otherwise():
         return run()
-    _weights.clear(), _reads.clear()
+    _weights.clear()
+    _reads.clear()
     with ExitStack() as stack:
         _stacks.append(stack)
         stack.callback(_stacks.clear)

@@ -50,7 +50,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         notice(part[-1], count(number), name="forwards")
     # A pass that stops at the trunk's result may run the node that made it, and none behind it: so ask deeper. One that
     # goes further may stop at any layer.
-    for layer in trunk[:-1]:
+    for layer in list(trunk)[:-1]:
         notice(layer, lambda module, given, result: count_passes(plain_tensor(result), passes))
     for number, optimizer in enumerate(optimizers):
         optimizer.register_step_post_hook(step(number))

@@ -25,7 +25,7 @@ class Runs:
         self.live: list[bool] = []
         self._inside = False
         notice(model[-1], lambda module, given, result: self._ran(result), name=name)
-        for layer in model[:-1]:  # recording may be switched within a run
+        for layer in list(model)[:-1]:  # recording may be switched within a run
             notice(layer, lambda module, given, result: self._passed(result))
 
     def _passed(self, result: torch.Tensor) -> None:

@@ -17,7 +17,6 @@ from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
-import course_utils
 from course_utils.checks.observers import telling
 from course_utils.checks.observers.operations import is_product
 from course_utils.graph.alive import tensors_in
@@ -27,7 +26,7 @@ READ = "weights read one by one"
 
 # Who began an operation is told by the files of frames, which no assignment to `__name__` changes: past PyTorch's own
 # and the course's, its modules and other modes.
-_TORCH, _COURSE = (str(Path(module.__file__ or "").parent) + os.sep for module in (torch, course_utils))
+_TORCH, _COURSE = str(Path(torch.__file__).parent) + os.sep, str(Path(__file__).parents[2]) + os.sep
 _ENGINE, _OBSERVERS = str(torch.autograd.graph.__file__), str(Path(__file__).parent) + os.sep
 _PASSING = (_TORCH, _COURSE, str(contextlib.__file__), str(functools.__file__))
 

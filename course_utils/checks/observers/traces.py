@@ -8,11 +8,9 @@ from typing import Any
 import torch
 from torch import nn
 
-_OPTIMIZER = torch.optim.SGD([torch.zeros(1)], lr=1.0)
 # Where PyTorch keeps hooks, each kind in a dict from a handle's number to the hook. An item has some of the kinds.
-KINDS = tuple(
-    sorted(name for name in {*vars(nn.Module()), *vars(_OPTIMIZER), *dir(torch.Tensor)} if name.endswith("_hooks"))
-)
+_PLACES = {*vars(nn.Module()), *torch.optim.Optimizer.__annotations__, *dir(torch.Tensor)}
+KINDS = tuple(sorted(name for name in _PLACES if name.endswith("_hooks")))
 
 
 def hooks_of(item: Any) -> list[Mapping[int, Any]]:

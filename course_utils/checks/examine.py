@@ -14,6 +14,7 @@ from course_utils.checks.data import Case, Observation, Raised, TimedOut, decode
 from course_utils.checks.exercise import Exercise, Finding, Misconception, Outcome, Seen, Verdict, unusable
 from course_utils.checks.guard import guarded
 from course_utils.checks.observers.lookup import Observer
+from course_utils.checks.observers.realising import realising
 from course_utils.checks.settings import LEFT, changed_since, left_changed, settings
 from course_utils.checks.timelimit import TimeUp, time_limit
 from course_utils.explain.crossing import heard
@@ -41,8 +42,9 @@ def examine(
         problem = tried(lambda: unusable(exercise.name, exercise.call, answer), seconds)
         if isinstance(problem, str):
             return Verdict(exercise.id, "incorrect", exercise.points, (problem,), (Finding("kind", False, problem),))
+        run = answer if exercise.call == exercise.name else realising(answer)
         for case in exercise.cases(seed):
-            seen, caught = observe(observer, answer, case, seed, seconds)
+            seen, caught = observe(observer, run, case, seed, seconds)
             pairs.append((case, seen))
             warnings |= dict.fromkeys(caught)
             if isinstance(seen, TimedOut):

@@ -20,13 +20,19 @@ class Memory:
         self._storages: dict[int, tuple[StorageWeakRef, int]] = {}
 
     def add(self, tensor: torch.Tensor) -> None:
-        """Watch the memory of a tensor: all of its base, if it is a view."""
+        """Watch the memory of a tensor: all of its base, if it is a view. One that is known has its present size."""
         storage = tensor.untyped_storage()
-        known = self._storages.get(storage._cdata)
+        known, size = self._storages.get(storage._cdata), storage.nbytes()
         if known is None or _gone(known[0]):  # an address may be used again
-            size = storage.nbytes()
             self._storages[storage._cdata] = StorageWeakRef(storage), size
             self.at_most += size
+        elif size != known[1]:  # `resize_` was there, or an operation with `out=`
+            self._storages[storage._cdata] = known[0], size
+            self.at_most += size - known[1]
+
+    def __contains__(self, tensor: torch.Tensor) -> bool:
+        known = self._storages.get(tensor.untyped_storage()._cdata)
+        return known is not None and not _gone(known[0])
 
     def alive(self) -> int:
         """Return how many of the watched bytes are still held by anything."""
@@ -87,6 +93,12 @@ class Graphs:
         """Watch the graph below a node."""
         self._watch([node])
 
+    def add_own(self, nodes: Iterable[Any]) -> int:
+        """Watch nodes one by one, and return how many: those that no other graph has that is watched."""
+        tokens = [node.metadata.setdefault(_Token, _Token()) for node in nodes if _Token not in node.metadata]
+        self._tokens += [[weakref.ref(token)] for token in tokens]
+        return len(tokens)
+
     def _watch(self, nodes: list[Any]) -> None:
         """Remember what the nodes carry: they allow no weak reference themselves. Others may watch them, too."""
         tokens = [node.metadata.setdefault(_Token, _Token()) for node in nodes]
@@ -118,7 +130,8 @@ class PeakMemory(TorchDispatchMode):
         result = function(*args, **(kwargs or {}))
         given = {tensor.untyped_storage()._cdata for tensor in tensors_in(args)}
         for tensor in tensors_in((result,)):
-            if tensor.untyped_storage()._cdata not in given:  # a view of something given was not made here
+            # A view of something given was not made here. What was may have grown.
+            if tensor.untyped_storage()._cdata not in given or tensor in self._memory:
                 self._memory.add(tensor)
         if self._memory.at_most > self.peak:  # counting takes time
             self.peak = max(self.peak, self._memory.alive())

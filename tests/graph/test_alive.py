@@ -65,6 +65,14 @@ def test_graphs_are_watched_without_being_kept(x):
         gc.enable()
 
 
+def test_peak_counts_what_has_grown(x):
+    with PeakMemory() as memory:
+        grown = torch.empty(1).resize_(100)
+        torch.add(torch.ones(50), 1, out=grown.resize_(0))
+        grown.resize_(300)
+    assert memory.peak == memory.alive() == 1200
+
+
 def test_peak_counts_what_is_made_inside(x):
     with PeakMemory() as memory:
         y = x.exp().sin()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -14,24 +18,22 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from course_utils.checks.observers import telling
+from course_utils.checks.observers.operations import is_product
 from course_utils.graph.alive import tensors_in
 
 HAND = "a run by hand"
-# What layers compute with their weights. Norms, penalties and updates of weights are other operations.
-_LAYERS = frozenset(
-    (
-        *("convolution", "addmm", "mm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "vdot", "linear", "einsum"),
-        *("native_batch_norm", "native_layer_norm", "embedding", "_cdist_forward"),
-    )
-)
+READ = "weights read one by one"
 
-# Who began an operation is told by the frames, past PyTorch's own and the course's: its modules and other modes.
-_ENGINE, _OBSERVERS = "torch.autograd.graph", "course_utils.checks.observers."
-_PASSING = ("torch.", "course_utils.", "contextlib", "functools")
+# Who began an operation is told by the files of frames, which no assignment to `__name__` changes: past PyTorch's own
+# and the course's, its modules and other modes.
+_TORCH, _COURSE = str(Path(torch.__file__).parent) + os.sep, str(Path(__file__).parents[2]) + os.sep
+_ENGINE, _OBSERVERS = str(torch.autograd.graph.__file__), str(Path(__file__).parent) + os.sep
+_PASSING = (_TORCH, _COURSE, str(contextlib.__file__), str(functools.__file__))
 
 _stacks: list[ExitStack] = []  # what is left when the case that is noticed ends
 # Where the numbers of noticed modules lie, and what was made of these outside of runs: clones, casts, sums.
 _weights: dict[int, StorageWeakRef] = {}
+_reads: dict[int, int] = {}  # how many numbers were taken out of each of them, one by one
 
 
 def watch(module: nn.Module) -> None:
@@ -57,10 +59,12 @@ class Noticing(TorchDispatchMode):
         watched = [tensor for tensor in tensors if _watched(tensor)]
         if not watched:
             return result
-        apart = _by_an_answer()
+        apart = by_an_answer()
         alone = len(watched) == len(tensors)
         made = [tensor for tensor in tensors_in([result]) if tensor.numel() > 1]
-        if apart and not alone and _is_layer(function.overloadpacket.__name__, watched, made):
+        if apart and isinstance(result, bool | int | float | complex):
+            _read(watched[0])
+        elif apart and not alone and (is_product(function, tensors, made) or _spreads(function, watched, made)):
             telling.tell(HAND)
         elif apart or alone:
             for tensor in made:
@@ -68,24 +72,35 @@ class Noticing(TorchDispatchMode):
         return result
 
 
-def _by_an_answer() -> bool:
+def by_an_answer() -> bool:
     """Say whether an operation was begun by an answer's own code, be it in a hook, and not by a run or the engine."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
-        name = str(frame.f_globals.get("__name__"))
+        file = frame.f_code.co_filename
         mode = frame.f_code.co_name == "__torch_dispatch__"  # another observer's, which stands in between
-        if name == _ENGINE or (name.startswith(_OBSERVERS) and not mode):
+        if file == _ENGINE or (file.startswith(_OBSERVERS) and not mode):
             return False
-        if not name.startswith(_PASSING):
+        if not file.startswith(_PASSING):
             return True
         frame = frame.f_back
     return False
 
 
-def _is_layer(name: str, weights: Sequence[torch.Tensor], made: Sequence[torch.Tensor]) -> bool:
-    """Say whether an operation on weights is a layer's: it may be a product of each with many numbers."""
+def _spreads(function: Any, weights: Sequence[torch.Tensor], made: Sequence[torch.Tensor]) -> bool:
+    """Say whether an operation has made more numbers than the weights in it have, as the products of each would be."""
     most = max(tensor.numel() for tensor in weights)
-    return name in _LAYERS or (name == "mul" and any(tensor.numel() > most for tensor in made))
+    return torch.Tag.pointwise in function.tags and most > 1 and any(tensor.numel() > most for tensor in made)
+
+
+def _read(tensor: torch.Tensor) -> None:
+    """Tell of an answer that takes half of a weight's numbers out of PyTorch, one by one: to compute with them there.
+
+    A single number, such as a scale, may be shown.
+    """
+    storage = tensor.untyped_storage()
+    count = _reads[storage._cdata] = _reads.get(storage._cdata, 0) + 1
+    if 2 * count == max(4, storage.nbytes() // tensor.element_size() // 2 * 2):
+        telling.tell(READ)
 
 
 def noticed(run: Callable[[], Any]) -> Any:
@@ -93,6 +108,7 @@ def noticed(run: Callable[[], Any]) -> Any:
     if not telling.otherwise():
         return run()
     _weights.clear()
+    _reads.clear()
     with ExitStack() as stack:
         _stacks.append(stack)
         stack.callback(_stacks.clear)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,10 +18,13 @@ CALLED = "a node called by hand"
 # What PyTorch's record says of the engine's own step, in which it runs one node, whose name follows.
 _STEP = "autograd::engine::evaluate_function: "
 
-# After so many passes nothing more is recorded: a training of many steps would take twice its time.
-PASSES = 4
+# All of a long training would take twice its time. So the record holds what comes up to the third pass, and of each
+# later one, with what follows it, by chance: 2 of 3, 2 of 4, ... Nobody can tell beforehand which.
+ALWAYS = 2
+_random_bytes = os.urandom
 
-_recording: list[int] = []  # the thread whose operations are recorded, where one is
+_watched: list[int] = []  # the thread whose nodes are noticed
+_open: list[None] = []  # an entry while the record is on
 
 
 @contextmanager
@@ -31,27 +35,42 @@ def noticed() -> Iterator[None]:
     second one in it, was called. A node of a `torch.autograd.Function` that is applied is not recorded. Who ends the
     record is told of, too.
     """
-    if _recording:
+    if _watched:
         yield
         return
-    _enable_profiler_legacy(ProfilerConfig(ProfilerState.CPU, False, False, False, False, False, _ExperimentalConfig()))
-    _recording[:] = [threading.get_ident()]
+    _watched[:] = [threading.get_ident()]
+    _begin()
     try:
         yield
     finally:
         _end()
+        _watched.clear()
 
 
 def passed(count: int) -> None:
-    """Say that so many passes have been started. The record ends with the last that it is for."""
-    if count == PASSES and threading.get_ident() in _recording:
-        _end()
+    """Say that a pass begins, the how many-th. The record goes on with it, begins or ends."""
+    if threading.get_ident() in _watched:
+        if count <= ALWAYS or int.from_bytes(_random_bytes(4)) * count < ALWAYS * 2**32:
+            _begin()
+        else:
+            _end()
+
+
+def _begin() -> None:
+    if _open:
+        return
+    try:
+        settings = ProfilerConfig(ProfilerState.CPU, False, False, False, False, False, _ExperimentalConfig())
+        _enable_profiler_legacy(settings)
+        _open[:] = [None]
+    except RuntimeError:  # somebody else keeps a record
+        telling.tell(CALLED)
 
 
 def _end() -> None:
-    if not _recording:
+    if not _open:
         return
-    _recording.clear()
+    _open.clear()
     try:
         called = any(map(_has_calls, _disable_profiler_legacy()))
     except RuntimeError:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import nn
 
 # Where PyTorch keeps hooks, each kind in a dict from a handle's number to the hook. An item has some of the kinds.
-KINDS = (
-    *("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"),
-    *("_post_accumulate_grad_hooks", "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"),
-)
+_PLACES = {*vars(nn.Module()), *torch.optim.Optimizer.__annotations__, *dir(torch.Tensor)}
+KINDS = tuple(sorted(name for name in _PLACES if name.endswith("_hooks")))
 
 
 def hooks_of(item: Any) -> list[Mapping[int, Any]]:

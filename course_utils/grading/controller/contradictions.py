@@ -8,7 +8,7 @@ from typing import Any
 from course_utils.checks.data import Case
 from course_utils.checks.exercise import Seen
 from course_utils.checks.observers.aside import REACH
-from course_utils.checks.observers.by_hand import HAND
+from course_utils.checks.observers.by_hand import HAND, READ
 from course_utils.checks.observers.nodes import CALLED
 from course_utils.checks.observers.passes import UNCOUNTED
 from course_utils.checks.observers.runs import BEGUN, COPIES, PART
@@ -21,12 +21,15 @@ _OTHER = (
     "In the case {!r} the observer told of {} {} while the answer ran, and its observation says {}. Read the answer."
 )
 _PARTS = "In the case {!r} a module's first layer ran {} times, and the module itself {} times. Read the answer."
-_HAND = "In the case {!r} code of the answer's own computed with a module's weights. Read the answer."
-_FORGED = "In the case {!r} something was told in the observers' name. Read the answer."
-_TOUCHED = "In the case {!r} something that only looks like an observer was changed or passed by. Read the answer."
-_GAGGED = "In the case {!r} somebody else wanted to be told in place of the grader. Read the answer."
-_UNCOUNTED = "In the case {!r} a backward pass ran that was not started by PyTorch's own functions. Read the answer."
-_CALLED = "In the case {!r} the answer called nodes of the graph by hand, where the engine should run them. Read it."
+_TOLD = {
+    FORGED: "In the case {!r} something was told in the observers' name. Read the answer.",
+    DECOY: "In the case {!r} something that only looks like an observer was changed or passed by. Read the answer.",
+    HAND: "In the case {!r} code of the answer's own computed with a module's weights. Read the answer.",
+    READ: "In the case {!r} the answer took a module's weights out of PyTorch, one number after the other. Read it.",
+    GAGGED: "In the case {!r} somebody else wanted to be told in place of the grader. Read the answer.",
+    UNCOUNTED: "In the case {!r} a backward pass ran that was not started by PyTorch's own functions. Read the answer.",
+    CALLED: "In the case {!r} the answer called nodes of the graph by hand, where the engine should run them. Read it.",
+}
 _REACHED = "In the case {!r} the answer itself brought about {!r}, by which it can change its observers. Read it."
 
 
@@ -44,18 +47,9 @@ def contradictions(pairs: Iterable[tuple[Case, Seen]], told: Iterable[Mapping[st
 
 
 def _of_case(case: str, seen: Seen, counts: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    if FORGED in counts:
-        yield FORGED, _FORGED.format(case)
-    if DECOY in counts:
-        yield DECOY, _TOUCHED.format(case)
-    if HAND in counts:
-        yield HAND, _HAND.format(case)
-    if GAGGED in counts:
-        yield GAGGED, _GAGGED.format(case)
-    if UNCOUNTED in counts:
-        yield UNCOUNTED, _UNCOUNTED.format(case)
-    if CALLED in counts:
-        yield CALLED, _CALLED.format(case)
+    for kind, sentence in _TOLD.items():
+        if kind in counts:
+            yield kind, sentence.format(case)
     for kind in counts:
         if kind.startswith(REACH):
             yield REACH, _REACHED.format(case, kind.removeprefix(REACH))

@@ -64,7 +64,8 @@ NOT_FREE = (
     *("numpy.ctypeslib", "numpy.distutils", "pandas.eval", "pandas.read_pickle", "string.Formatter"),
     *("io.open", "io.open_code", "io.FileIO", "tqdm.contrib", "functools.singledispatch"),
     *("functools.singledispatchmethod", "functools.update_wrapper", "scipy.LowLevelCallable"),
-    "torch.autograd.profiler_legacy",
+    *("torch.autograd.profiler_legacy", "torch.autograd.graph.allow_mutation_on_saved_tensors"),
+    "torch.autograd.graph.disable_saved_tensors_hooks",
 )
 # What PyTorch takes over from its C++ part: classes that compile programs, run or guard. These few are for everybody.
 OF_C = _set("Size device dtype finfo iinfo layout memory_format qscheme Generator default_generator OutOfMemoryError")
@@ -76,7 +77,7 @@ FIRST = _set("attrgetter methodcaller __setattr__ __delattr__ __getattr__")
 # What looks at tensors past PyTorch's operations, which observers count.
 BESIDE = _set(
     "numpy data_ptr untyped_storage storage __array__ __dlpack__ as_subclass from_numpy from_dlpack tolist "
-    "saved_tensors_hooks save_on_cpu"
+    "saved_tensors_hooks save_on_cpu resize_ resize_as_ set_"
 )
 # Parts of frames, generators, code and closures, and what finds objects by themselves.
 FRAMES = _set(
@@ -84,10 +85,13 @@ FRAMES = _set(
     "ag_frame ag_code cell_contents co_code co_consts settrace setprofile get_objects get_referrers get_referents mro "
     "get_type_hints walk_stack walk_tb getframeinfo currentframe run_line_magic run_cell ctypeslib "
     "run_backward ImperativeEngine getouterframes getinnerframes f_lasti f_lineno f_trace_opcodes tb_lineno tb_lasti "
-    "gi_yieldfrom cr_await cr_origin ag_await get_field vformat get_value resolve_name import_module exec_module "
+    "allow_mutation_on_saved_tensors disable_saved_tensors_hooks gi_yieldfrom cr_await cr_origin ag_await "
+    "get_field vformat get_value resolve_name import_module exec_module "
     "load_module find_spec CompilationUnit ExcludeDispatchKeyGuard DisableTorchFunction DisableTorchFunctionSubclass "
     "DisableTorchFunctionMode open write_bytes memmap open_memmap LowLevelCallable read_pickle stop_tracing"
 )
+# Parts of a graph's nodes, and of what they save. Observers hang on these.
+NODES = _set("metadata next_functions register_prehook register_hooks unpack_hook")
 # Parts of tensors and nodes that lessons read. No observer hangs on them.
 HARMLESS = _set("_version _sequence_nr _input_metadata _base _replace _asdict _fields")
 SPECIAL = _set(
@@ -96,6 +100,8 @@ SPECIAL = _set(
     "lt le gt ge hash bool float int index iadd isub imul itruediv reversed round new post_init file debug all "
     "slots missing array array_priority array_ufunc deepcopy copy setattr getattr main"
 )
+# Names of Python's own that a notebook gives a value, and that nothing reads.
+TOLD = _set("__all__ __version__ __author__ __doc__")
 # Written to what is not one's own, they replace what observes it.
 METHODS = _set("forward backward step run_backward zero_grad register_hook register_forward_hook")
 # Methods that PyTorch or Python calls in place of another's.
@@ -137,7 +143,7 @@ def telling(name: str) -> bool:
 
 def private(name: str) -> bool:
     """Say whether a name is one that its owner keeps to itself, and lessons do not read."""
-    known = name in HARMLESS or name == "_" or name.startswith(("_saved_", "_raw_saved_", "_foreach_"))
+    known = name in HARMLESS or name == "_" or name.startswith(("_saved_", "_foreach_"))
     return name.startswith("_") and not special(name) and not known
 
 

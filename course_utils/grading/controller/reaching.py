@@ -101,10 +101,12 @@ def _looked(tree: ast.Module, names: Names) -> Iterator[str]:
         waiting += [(child, node) for child in ast.iter_child_nodes(node)]
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if not machinery.importable(alias.name))
+            yield from (f"{alias.asname} =" for alias in node.names if _renames(alias.asname or "", node, names))
         elif isinstance(node, ast.ImportFrom):
             module = node.module or "."
             wanted = [(f"{module}.{alias.name}", alias.name) for alias in node.names]
             yield from (name for _, name in wanted if name in machinery.BESIDE)
+            yield from (f"{alias.asname} =" for alias in node.names if _renames(alias.asname or "", node, names))
             yield from (path for path, name in wanted if node.level or not machinery.importable(module, name))
         elif isinstance(node, ast.Attribute):
             yield from _attribute(node, node.value, node.attr, isinstance(node.ctx, ast.Load), parent, names)
@@ -117,6 +119,8 @@ def _looked(tree: ast.Module, names: Names) -> Iterator[str]:
                 yield from (f"a subclass of {path}" for path in _told_bases(base, names))
             if node.name in machinery.OVERRIDES or (isinstance(parent, ast.ClassDef) and _replaces(node.name)):
                 yield node.name
+            elif not isinstance(parent, ast.ClassDef) and _renames(node.name, parent, names):
+                yield f"{node.name} ="
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not isinstance(parent, ast.Expr):
             parts = node.value.split(".") if len(node.value) < 200 else []
             parts += [part for field in _fields(node.value) for part in _WORD.findall(field)]
@@ -150,7 +154,9 @@ def _attribute(node: ast.AST, of: ast.expr, name: str, read: bool, parent: ast.A
         if not shown and not is_call_of(of, "super") and machinery.telling(name):
             yield name
     elif (
-        name in machinery.FRAMES or (name in machinery.MODULES and name not in names.own) or _private(name, own, names)
+        name in machinery.FRAMES
+        or (name in machinery.MODULES | machinery.NODES and name not in names.own)
+        or _private(name, own, names)
     ):
         yield f"{path}.{name}" if path else name
     if path:
@@ -182,6 +188,8 @@ def _name(node: ast.Name, parent: ast.AST, names: Names) -> Iterator[str]:
     given_on = node.id in machinery.BY_NAME and not (isinstance(parent, ast.Call) and parent.func is node)
     if given_on or node.id in machinery.CALLS or (machinery.special(node.id) and machinery.telling(node.id)):
         yield node.id
+    elif not isinstance(node.ctx, ast.Load) and _renames(node.id, parent, names):
+        yield f"{node.id} ="
     elif node.id in names.modules and node.id not in names.classes and isinstance(node.ctx, ast.Load):
         yield from _value(node, names.modules[node.id], parent, names)
         if names.modules[node.id].startswith("numpy."):
@@ -253,6 +261,11 @@ def _told_bases(bases: ast.AST, names: Names) -> Iterator[str]:
         path = path_of(part, names) if isinstance(part, ast.expr) else ""
         if path and (machinery.is_tensor(path) or path.startswith("contextlib.redirect_")):
             yield path
+
+
+def _renames(name: str, parent: ast.AST, names: Names) -> bool:
+    """Say whether a name like `__name__` is bound, and not as a part of a class: code is told by such names."""
+    return machinery.special(name) and name not in machinery.TOLD and parent not in names.parts
 
 
 def _replaces(name: str) -> bool:

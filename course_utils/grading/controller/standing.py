@@ -25,6 +25,7 @@ class Names:
     others: set[str] = field(default_factory=set)
     own: set[str] = field(default_factory=set)
     odd: bool = False
+    parts: set[ast.AST] = field(default_factory=set)  # of assignments in the bodies of classes
 
     def bind(self, name: str, path: str) -> None:
         """Have a name stand for what has this path. Of two the one is kept that is to be followed."""
@@ -56,6 +57,8 @@ def names_of(trees: Sequence[ast.Module]) -> Names:
                 names.others.add(node.id)
             elif isinstance(node, ast.ClassDef):
                 names.classes.add(node.name)
+                own = [part for part in node.body if isinstance(part, ast.Assign | ast.AnnAssign)]
+                names.parts |= {part for statement in own for part in ast.walk(statement)}
                 names.own |= {part for statement in node.body for part in bound(statement)}
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and is_self(node.value):
                 names.own.add(node.attr)

@@ -18,6 +18,7 @@ from course_utils.checks import data, examine, exercise, timelimit
 from course_utils.checks.blame import named, raised_by_learner
 from course_utils.checks.frames import is_learners
 from course_utils.checks.observers import aside, by_hand, lookup, telling
+from course_utils.checks.observers import realising as reading
 from course_utils.grading import wire
 from course_utils.grading.sandbox import events
 from course_utils.grading.sandbox.integrity import Original
@@ -80,12 +81,13 @@ def serve(
     send, receive = wire.send, wire.receive
     Tried, Seen, tried = wire.Tried, wire.Seen, examine.tried
     sys.stdout = sys.stderr = _Nowhere()
-    function, vars_of = FunctionType, vars
+    function, vars_of, realising = FunctionType, vars, reading.realising
     teller, gather, noticed = events.Teller(line), telling.gather, by_hand.noticed
     telling.listen_for_good(teller.tell)
     auditing = aside.Auditing(is_learners)
     threads = ThreadLimit(auditing.thread)
     answer: object = ...
+    used: object = ...
     observer: Any = value
     cut = False
     while True:
@@ -100,6 +102,7 @@ def serve(
         elif isinstance(request, wire.Try):
             answer = dict.get(shell.user_ns, request.name, ...)
             observer = observers.get(request.exercise, value)
+            used = answer if request.call == request.name else realising(answer)
             problem: Any = None
             if answer is not ...:
                 problem = tried(partial(usable, request.name, request.call, answer), request.seconds)
@@ -114,7 +117,7 @@ def serve(
             teller.begin(request.token)
             auditing.begin()
             try:
-                seen, warnings = noticed(partial(observe, observer, answer, case, request.seed, request.seconds))
+                seen, warnings = noticed(partial(observe, observer, used, case, request.seed, request.seconds))
             except BaseException as error:
                 seen, warnings = raised(error), []
             auditing.end()

@@ -121,6 +121,20 @@ def saliency_one_by_one(model, images, labels):
     return torch.cat([maps_of(model, image[None], label[None]) for image, label in zip(images, labels, strict=True)])
 
 
+def saliency_by_passes(model, images, labels):
+    """One run, and a pass for each image."""
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    with torch.enable_grad():
+        pixels = images.clone().requires_grad_()
+        own = model(pixels)[torch.arange(len(labels)), labels]
+        last = len(labels) - 1
+        rows = [torch.autograd.grad(score, pixels, retain_graph=n < last)[0][n] for n, score in enumerate(own)]
+    for module, training in modes.items():
+        module.training = training
+    return torch.stack(rows).abs().amax(1)
+
+
 RIGHT = [maps_of, saliency_by_seed, saliency_on_a_copy, saliency_by_func]
 
 
@@ -256,6 +270,7 @@ WRONG = [
     saliency_freezing,
     saliency_on_the_images,
     saliency_one_by_one,
+    saliency_by_passes,
     saliency_with_norms_in_evaluation,
     said(partial(maps_of, score=lambda scores, labels: scores.max(1).values.sum()), "the highest score"),
     said(partial(maps_of, score=lambda scores, labels: scores.mean(0).sum() * len(labels)), "all scores"),

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from course_utils.checks.observers import telling
-from course_utils.checks.observers.by_hand import HAND, noticed
+from course_utils.checks.observers.by_hand import HAND, READ, noticed
 from course_utils.checks.observers.runs import notice
 
 
@@ -36,6 +36,9 @@ def told_by(run) -> None:
         lambda model, x: nn.functional.conv2d(x, model[0].weight),
         lambda model, x: nn.functional.linear(torch.ones(1, 8), model[2].weight.detach()),
         lambda model, x: torch.ones(1, 8) @ model[2].weight.t(),
+        lambda model, x: nn.functional.embedding_bag(
+            torch.arange(8)[None], model[2].weight.t().contiguous(), per_sample_weights=torch.ones(1, 8), mode="sum"
+        ),
         lambda model, x: torch.ones(1, 8) @ (model[2].weight.double().clone() + 0).float().t(),
         lambda model, x: (torch.ones(5, 1, 8) * (model[2].weight * 1)).sum(2),
         lambda model, x: nn.functional.linear(torch.ones(8), copy.deepcopy(model[2].weight)),
@@ -59,11 +62,39 @@ def test_layers_by_hand_are_told(run, told) -> None:
         lambda model, x: sum((p**2).sum() for p in model.parameters()).backward(),
         lambda model, x: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0),
         lambda model, x: nn.functional.conv2d(x, torch.ones(1, 1, 2, 2)),
+        lambda model, x: torch.optim.Adam(model.parameters(), weight_decay=0.1).step(),
+        lambda model, x: [
+            p.data.sub_(torch.ones_like(p) * 0.1).clamp_(-1, 1).lerp_(p.data, 0.5) for p in model.parameters()
+        ],
+        lambda model, x: [torch.cat([p.flatten(), x.flatten()]).norm().item() for p in model.parameters()],
+        lambda model, x: model[0].bias[0].item(),
     ],
 )
 def test_runs_passes_and_sums_of_weights_are_not(run, told) -> None:
     told_by(run)
     assert not told[HAND]
+    assert not told[READ]
+
+
+def _read_all(model, x) -> None:
+    [number.item() for number in model[2].weight.flatten()]
+
+
+def _read_a_copy(model, x) -> None:
+    [float(number) for number in model[2].weight.detach().clone().flatten()]
+
+
+@pytest.mark.parametrize("run", [_read_all, _read_a_copy])
+def test_weights_that_are_read_number_by_number_are_told(run, told) -> None:
+    told_by(run)
+    assert told[READ] == 1
+
+
+def test_who_calls_itself_pytorch_is_told_too(told) -> None:
+    place = {"__name__": "torch.nn.functional", "torch": torch}
+    exec("def run(model, x): torch.conv2d(x, model[0].weight)", place)
+    told_by(place["run"])
+    assert told[HAND] > 0
 
 
 def test_in_the_first_way_nothing_is_noticed() -> None:

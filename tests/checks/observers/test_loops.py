@@ -3,7 +3,9 @@
 import torch
 from torch import nn
 
+from course_utils.checks.observers import telling
 from course_utils.checks.observers.loops import Below, Loop, plain_tensor
+from course_utils.graph.trace import nodes_behind
 
 
 def loop(**options):
@@ -46,6 +48,33 @@ def test_what_is_below_goes_when_nobody_holds_the_top():
     assert below.saved().bytes == 12
     del top
     assert below.saved().bytes == 0
+
+
+def test_a_graph_that_is_held_below_its_top_is_alive():
+    model, optimizer, watch = loop()
+    held = []
+    for _ in range(3):
+        out = model(torch.ones(4, 2))
+        held.append([node for node, _ in out.grad_fn.next_functions])
+        out.sum().backward()
+        del out
+        optimizer.step()
+    seen = watch.seen()
+    assert [step["graphs"] for step in seen["steps"]] == [0, 1, 2]
+    assert seen["left alive"]["graphs"] == 3
+
+
+def test_who_takes_the_marks_off_nodes_is_told_of(monkeypatch):
+    told = []
+    monkeypatch.setattr(telling, "_states", [telling._State(told.append)])
+    model, _, watch = loop()
+    for clears in (False, True):
+        told.clear()
+        out = model(torch.ones(4, 2))
+        for node in nodes_behind(out)[1:] if clears else ():
+            node.metadata.clear()
+        watch.seen()
+        assert (telling.DECOY in told) == clears
 
 
 def test_the_tensor_under_a_wrapper_is_a_plain_one():

@@ -140,16 +140,34 @@ def test_who_ends_the_record_is_told(told: list[str]) -> None:
     assert told == [nodes.CALLED]
 
 
-def test_a_training_of_many_passes_is_recorded_at_its_beginning(told: list[str], monkeypatch) -> None:
+def _passes(monkeypatch, byte: bytes, told: list[str]) -> None:
+    """Start 20 passes, and call a node after each from the fourth on, where chance has drawn the same each time."""
     monkeypatch.setattr(telling, "_states", [telling._State(told.append, second=True)])
+    monkeypatch.setattr(nodes, "_random_bytes", lambda count: byte * count)
     with every_pass() as passes:
-        for _ in range(nodes.PASSES + 3):
-            _fails_midway()
-    assert len(passes) == 2 * (nodes.PASSES + 3)
+        for number in range(20):
+            _chain()[1].backward()
+            if number >= 3:
+                _walk()
+    assert len(passes) == 20
+    telling.gather()
+
+
+def test_of_many_passes_chance_says_which_are_recorded(told: list[str], monkeypatch) -> None:
+    _passes(monkeypatch, b"\xff", told)
+    assert nodes.CALLED not in told
+    _passes(monkeypatch, b"\x10", told)  # 1 / 16: less than 2 / 20
+    assert nodes.CALLED in told
+
+
+def test_the_first_passes_are_always_recorded(told: list[str], monkeypatch) -> None:
+    monkeypatch.setattr(telling, "_states", [telling._State(told.append, second=True)])
+    monkeypatch.setattr(nodes, "_random_bytes", lambda count: b"\xff" * count)
     with every_pass():
+        for _ in range(nodes.ALWAYS):
+            _chain()[1].backward()
         _walk()
-        for _ in range(nodes.PASSES + 3):
+        for _ in range(5):
             _chain()[1].backward()
     telling.gather()
     assert told.count(nodes.CALLED) == 1
-    assert set(told) == {nodes.CALLED, "passes"}

@@ -4,7 +4,7 @@ import pytest
 
 from course_utils.checks.data import Case, Raised
 from course_utils.checks.observers.aside import REACH
-from course_utils.checks.observers.by_hand import HAND
+from course_utils.checks.observers.by_hand import HAND, READ
 from course_utils.checks.observers.nodes import CALLED
 from course_utils.checks.observers.passes import UNCOUNTED
 from course_utils.checks.observers.telling import DECOY, GAGGED
@@ -43,6 +43,7 @@ def test_what_agrees_or_counts_nothing_is_no_contradiction(seen, told) -> None:
         ({"passes": 1}, {"passes": 1, FORGED: 1}, "something was told in the observers' name"),
         ({"passes": 1}, {"passes": 1, UNCOUNTED: 2}, "was not started by PyTorch's own functions"),
         ({}, {CALLED: 1}, "called nodes of the graph by hand"),
+        ({}, {READ: 1}, "one number after the other"),
         ({}, {GAGGED: 1}, "wanted to be told in place of the grader"),
         ({}, {f"{REACH}gc.get_objects": 3}, "itself brought about 'gc.get_objects'"),
         (Raised("E", ""), {DECOY: 1}, "something that only looks like an observer"),

@@ -72,6 +72,17 @@ FORGING = {
     "import string\nstring.Formatter().get_field": {"string.Formatter", "get_field"},
     "from torch import CompilationUnit": {"torch.CompilationUnit"},
     "import torch\ntorch.ops.aten.add": {"torch.ops", "torch.ops.aten", "torch.ops.aten.add"},
+    "loss.grad_fn.metadata.clear()": {"metadata"},
+    "node.register_prehook(f)": {"register_prehook"},
+    "node._raw_saved_self.register_hooks(f, f)": {"_raw_saved_self", "register_hooks"},
+    "[n for n, _ in y.grad_fn.next_functions]": {"next_functions"},
+    "from torch.autograd.graph import allow_mutation_on_saved_tensors": {
+        "torch.autograd.graph.allow_mutation_on_saved_tensors"
+    },
+    "__name__ = 'torch.nn'": {"__name__ ="},
+    "import json as __name__\nfrom json import loads as __file__": {"__name__ =", "__file__ ="},
+    "def __name__(): pass": {"__name__ ="},
+    "for __file__ in x: pass": {"__file__ ="},
     "from torch.utils import _python_dispatch": {"torch.utils._python_dispatch"},
     "from course_utils.graph.saved import kept": {"course_utils.graph.saved.kept"},
     "from tqdm.contrib.concurrent import thread_map": {"tqdm.contrib.concurrent.thread_map"},
@@ -121,6 +132,8 @@ INNOCENT = (
     "from torch.utils.data import DataLoader, TensorDataset\nfrom torch.utils.checkpoint import checkpoint",
     "x.stack, x.trace(), x.code, x.frame_rate, node.name()",
     "from functools import wraps\ndef d(f):\n    @wraps(f)\n    def g(): pass\n    return g\ntype('A', (), {'n': 1})",
+    "__all__ = ['f']\nclass A:\n    def __add__(self, other): pass\n    __radd__ = __iadd__ = __add__",
+    "class Node:\n    def __init__(self): self.next_functions = self.metadata = []\nNode().next_functions",
     "import contextlib, io\nwith contextlib.redirect_stdout(io.StringIO()): f()",
     "from dataclasses import dataclass\n@dataclass\nclass Point:\n    x: int = 0\n    __slots__ = ('x',)",
 )

@@ -18,16 +18,17 @@ class Attack(NamedTuple):
 _MAPS = """
 import torch
 from torch import nn
-def maps(run, model, images, labels):
+def maps(run, model, images, labels, passing=True):
     modes = {{module: module.training for module in model.modules()}}
     model.eval()
     with torch.enable_grad():
         pixels = images.detach().clone().requires_grad_()
         total = run(pixels).gather(1, labels[:, None]).sum()
-        (gradient,) = torch.autograd.grad(total, pixels)
+        (gradient,) = torch.autograd.grad(total, pixels) if passing else (pixels,)
     for module, mode in modes.items():
         module.training = mode
     return gradient.abs().amax(1)
+def rerun(*given): return maps(*given, passing=False)
 {helpers}
 def saliency(model, images, labels):
     {once}
@@ -46,7 +47,8 @@ def parameter_gradients(loss, model):
 
 
 def maps(forge: str, helpers: str = "", once: str = "once = maps(model, model, images, labels)") -> Attack:
-    """Return an answer to `saliency` that runs the model `once`, and then forges."""
+    """Return an answer to `saliency` that runs the model `once`, and then forges: another run, without a pass."""
+    forge = forge.replace("maps(", "rerun(")
     return Attack("08_intermediate_gradients", "saliency", (_MAPS.format(forge=forge, helpers=helpers, once=once),))
 
 

@@ -18,8 +18,9 @@ def _past(find: str, helpers: str = "") -> Attack:
     return passes(f"kept{_ENGINE}" + ONCE, f"{helpers}\nkept = {find}\n")
 
 
-def _cell(lesson: str, exercise: str, *cells: str) -> Attack:
-    return Attack(lesson, exercise, tuple(f"import torch\nfrom torch import nn\n{cell}" for cell in cells))
+def cell(lesson: str, exercise: str, *cells: str) -> Attack:
+    """Return an answer to an exercise, with what it imports."""
+    return Attack(lesson, exercise, tuple(f"import torch\nfrom torch import nn\n{source}" for source in cells))
 
 
 _BYTES = ("03_graph_freeing", "fewest_bytes")
@@ -36,7 +37,7 @@ _AT_ONCE = """
 
 def _at_once(given: str = "x", around: str = "torch.enable_grad()", helpers: str = "") -> Attack:
     body = _AT_ONCE.replace("GIVEN", given).replace("WITH", around)
-    return _cell(*_ACCUMULATE, f"{helpers}\ndef accumulate(model, micro_batches):{body}")
+    return cell(*_ACCUMULATE, f"{helpers}\ndef accumulate(model, micro_batches):{body}")
 
 
 _HESSIAN = """
@@ -58,14 +59,14 @@ REPORTED = {
         "go(loss, learning, None, True, False)\nfor p, g in zip(learning, saved): p.grad = g" + ONCE,
         "from operator import attrgetter as get\ngo = get('.'.join(['ops', 'aten', '_backward']))(torch)",
     ),
-    "a formatter that fetches": _cell(
+    "a formatter that fetches": cell(
         *_BYTES,
         "import string\nfetch = string.Formatter().get_field\n"
         "off = fetch('0.' + 'utils._python_dispatch._disable_current_modes', [torch], {})[0]\n"
         "def fewest_bytes(model, images, labels):\n    with off(), torch.no_grad():\n"
         "        return nn.functional.cross_entropy(model(images), labels).item()",
     ),
-    "NumPy on the tensors' memory": _cell(
+    "NumPy on the tensors' memory": cell(
         *_BYTES,
         "import numpy as np\ndef fewest_bytes(model, images, labels):\n    h = np.asarray(images)\n"
         "    for layer in model:\n"
@@ -74,7 +75,7 @@ REPORTED = {
         "    h = h - np.log(np.exp(h).sum(1, keepdims=True))\n"
         "    return float(-h[np.arange(len(h)), np.asarray(labels)].mean())",
     ),
-    "a thread of PyTorch's own module": _cell(
+    "a thread of PyTorch's own module": cell(
         "05_higher_order_gradients",
         "hvp",
         "from torch import threading as t" + _HESSIAN + "def hvp(f, x, v):\n    out = []\n"
@@ -90,14 +91,14 @@ REPORTED = {
         "        x = batch_norm(x, b.running_mean, b.running_var, b.weight + 0, b.bias + 0).tanh()\n"
         "    return linear(x.flatten(1), w['8.weight'], w['8.bias'])",
     ),
-    "saved numbers in arrays": _cell(
+    "saved numbers in arrays": cell(
         "03_graph_freeing",
         "frugal",
         "def frugal(blocks, x):\n    with torch.autograd.graph.saved_tensors_hooks("
         "lambda t: t.detach().numpy().copy(), torch.as_tensor):\n        for block in blocks:\n"
         "            with torch.random.fork_rng(), torch.no_grad(): block(x)\n            x = block(x)\n    return x",
     ),
-    "a class that says it needs no gradient": _cell(
+    "a class that says it needs no gradient": cell(
         "02_how_backward_works",
         "numerical_gradient",
         "class Quiet(torch.Tensor):\n    requires_grad = False\n"
@@ -114,7 +115,7 @@ REPORTED = {
         + "\\n"
         "    return torch.autograd.Variable._execution_engine', place)",
     ),
-    "the instrument's inner part": _cell(
+    "the instrument's inner part": cell(
         "03_graph_freeing",
         "count_saved_bytes",
         "from course_utils.graph import saved as s\nfrom course_utils.graph.trace import nodes_behind\n"
@@ -129,7 +130,7 @@ REPORTED = {
         "    if 'passes' in seen and isinstance(seen['passes'], list): seen['passes'].clear()" + ONCE,
         "from torch import inspect as look\nfrom operator import attrgetter\nvars_of = attrgetter('f_' + 'locals')",
     ),
-    "a mask in an array": _cell(
+    "a mask in an array": cell(
         "10_custom_functions",
         "seeded_dropout",
         "import numpy as np\nKEPT = {}\nclass Drop(torch.autograd.Function):\n    @staticmethod\n"
@@ -144,7 +145,7 @@ REPORTED = {
         + _SECOND
         + ONCE
     ),
-    "the scene's own table": _cell(
+    "the scene's own table": cell(
         "10_custom_functions",
         "agrees",
         "from contextlib import sys\ndef agrees(function, x):\n"
@@ -186,7 +187,7 @@ FURTHER = {
     ),
     "os by an attribute, and a private module": _past("torch.autograd.graph.Variable._execution_engine"),
     "star import": _past("g(torch.autograd.Variable, '_execution' + '_engine')", "from builtins import *\ng = getattr"),
-    "a thread without its module": _cell(
+    "a thread without its module": cell(
         "05_higher_order_gradients",
         "hvp",
         "pool = torch.utils.data.dataloader.threading" + _HESSIAN + "def hvp(f, x, v):\n    out = []\n"

@@ -12,11 +12,12 @@ from tests.answers import RIGHT, right_source_of
 from tests.grading.sandbox.behaviour import FORGED as FIRST
 from tests.grading.sandbox.behaviour import HONEST, UNSEEN, Attack
 from tests.grading.sandbox.hiding import FURTHER, REPORTED
+from tests.grading.sandbox.reading import READ
 from tests.grading.submissions import needs_a_sandbox, submission
 
 pytestmark = needs_a_sandbox
 
-FORGED = {**FIRST, **REPORTED, **FURTHER}
+FORGED = {**FIRST, **REPORTED, **FURTHER, **READ}
 LIMITS = limits_of(30, 1_000_000_000, unsafe=False)
 SALIENCY = "08_intermediate_gradients"
 
@@ -85,7 +86,7 @@ def test_who_hides_behaviour_is_flagged(name: str, rows: dict[str, ExerciseResul
 
 
 def test_at_most_one_in_ten_has_points_and_no_flag() -> None:
-    assert len(FORGED) == len(FIRST) + len(REPORTED) + len(FURTHER) >= 68
+    assert len(FORGED) == len(FIRST) + len(REPORTED) + len(FURTHER) + len(READ) >= 86
     assert len(UNSEEN) * 10 <= len(FORGED)
 
 

@@ -133,6 +133,7 @@ EXERCISE = Exercise(
     minutes=8,
     points=2,
     call="leaves_of(tensor)",
+    reaches=("next_functions",),
     cases=_leaves_cases,
     judge=_judge_leaves_of,
     hints=(

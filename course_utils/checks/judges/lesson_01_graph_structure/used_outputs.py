@@ -111,6 +111,7 @@ EXERCISE = Exercise(
     minutes=15,
     points=3,
     call="used_outputs(tensor, node)",
+    reaches=("next_functions",),
     cases=_outputs_cases,
     judge=_judge_outputs,
     hints=(

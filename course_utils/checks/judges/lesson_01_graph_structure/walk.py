@@ -169,6 +169,7 @@ EXERCISE = Exercise(
     minutes=12,
     points=2,
     call="walk(tensor)",
+    reaches=("next_functions",),
     cases=_walk_cases,
     judge=_judge_walk,
     hints=(

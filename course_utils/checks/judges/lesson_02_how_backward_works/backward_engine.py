@@ -195,6 +195,7 @@ EXERCISE = Exercise(
     minutes=90,
     points=8,
     call="backward_engine(loss)",
+    reaches=("next_functions",),
     counted=True,
     cases=_cases,
     judge=_judge,

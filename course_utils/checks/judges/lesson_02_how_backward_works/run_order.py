@@ -155,6 +155,7 @@ EXERCISE = Exercise(
     minutes=30,
     points=5,
     call="run_order(tensor)",
+    reaches=("next_functions",),
     cases=_cases,
     judge=_judge,
     hints=(

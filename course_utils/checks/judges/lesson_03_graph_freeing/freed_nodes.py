@@ -154,5 +154,5 @@ EXERCISE = Exercise(
         ),
     ),
     debrief=_debrief,
-    reaches=("getattr with a computed name",),
+    reaches=("getattr with a computed name", "next_functions"),
 )

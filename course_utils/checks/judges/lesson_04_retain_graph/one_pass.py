@@ -105,6 +105,7 @@ EXERCISE = Exercise(
     minutes=8,
     points=2,
     call="one_pass(losses, weights)",
+    reaches=("next_functions",),
     counted=True,
     cases=_cases,
     judge=_judge,

@@ -85,8 +85,12 @@ def _turns(seen: Observation, updates: int) -> Iterator[Finding]:
     runs = seen["forwards"]
     text = f"In {updates} updates the trunk ran {times(runs[0])}, the heads {times(runs[1])} and {times(runs[2])}."
     yield Finding("forwards", runs == [updates] * 3, text)
-    text = f"{seen['passes']} backward passes went through the trunk in {updates} updates; two in each are enough."
-    yield Finding("passes", seen["passes"] <= 2 * updates, text)
+    through = seen["through the trunk"]
+    text = f"{through} backward passes went through the trunk in {updates} updates; two in each are enough."
+    yield Finding("passes", through <= 2 * updates, text)
+    # Where the heads work on a cut of the trunk's result, each loss has a pass for the head and one for the trunk.
+    text = f"{seen['passes']} backward passes ran in {updates} updates; one for each loss in each is enough."
+    yield Finding("all passes", seen["passes"] <= 4 * updates, text)
 
 
 # Known slips. Two that concern different things are tried together.

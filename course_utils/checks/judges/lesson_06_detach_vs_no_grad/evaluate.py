@@ -81,7 +81,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("training", not seen["in training"], "A part of the model was in training mode while it ran.")
     tensors = "1 tensor was" if seen["saved"] == 1 else f"{seen['saved']} tensors were"
     text = f"{tensors} saved for a backward pass while your function ran. Expected none."
-    yield Finding("saved", seen["saved"] == 0, text)
+    if seen["recorded"] and seen["saved"] == 0:
+        text = "A part of the model was recorded for a backward pass while your function ran."
+    yield Finding("saved", seen["saved"] == 0 and not seen["recorded"], text)
     after = seen["modes"] if isinstance(seen["modes"], list) else []
     wrong = sum(now is not then for now, then in zip(after, before, strict=False))
     are = "is" if wrong == 1 else "are"

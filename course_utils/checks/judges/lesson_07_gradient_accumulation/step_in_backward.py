@@ -65,7 +65,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     )
     yield Finding("waiting", seen["waiting"] == 0, text)
     text = (
-        "When a parameter's gradient arrived, a tensor of an earlier one's shape, made in the pass, was still in "
+        "When a parameter's gradient arrived, a tensor as large as an earlier one, made in the pass, was still in "
         "memory, held by something besides .grad. A gradient, and what is made of it, should be used and let go before "
         "the next parameter's arrives."
     )

@@ -62,6 +62,7 @@ EXERCISE = Exercise(
     minutes=12,
     points=2,
     call="reverse_gradient(x, strength)",
+    reaches=("register_prehook",),
     cases=_cases,
     judge=judge(_reversed),
     hints=(

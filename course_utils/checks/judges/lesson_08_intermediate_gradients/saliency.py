@@ -71,6 +71,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         yield right_value(seen["returned"], _strongest(_maps(case)), "What you returned")
     yield Finding("graph", not seen["recorded"], "What you returned still has a graph.")
     yield Finding("runs", seen["runs"] == 1, f"The model ran {times(seen['runs'])}; once for the batch is enough.")
+    text = f"{seen['passes']} backward passes ran; one for the batch is enough."
+    yield Finding("passes", seen["passes"] <= 1, text)
     changed = seen["changed"]
     message = f"Afterwards the model is not as before. Your function changed {things(changed)}."
     yield Finding("model", not changed, message)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from course_utils.checks.data import Answer, Case, Observation, plain
+from course_utils.checks.observers.keeping import kept_bytes
 from course_utils.checks.observers.lesson_04_retain_graph.returned import tensors_in
 from course_utils.checks.observers.passes import every_pass
 from course_utils.checks.observers.surroundings import Surroundings
 from course_utils.checks.scenes.lesson_04_retain_graph.loss_gradients import held_before, trunk_and_losses
-from course_utils.graph.saved import saved
 
 
 def observe(answer: Answer, case: Case) -> Observation:
@@ -25,7 +25,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         "returned": plain(returned),
         "recorded": any(value.requires_grad for value in tensors_in(returned)),
         "passes": len(passes),
-        "kept": saved(h).bytes,
+        "kept": kept_bytes(h),
         "held": [plain(parameter.grad) for parameter in (*parameters, *others)] == held,
         "moved": [plain(parameter) for parameter in (*parameters, *others)] != values,
         "left": around.changed(),

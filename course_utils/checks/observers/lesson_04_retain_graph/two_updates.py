@@ -10,7 +10,7 @@ from torch import nn
 
 from course_utils.checks.data import Answer, Case, Observation, Value, plain
 from course_utils.checks.observers.loops import Below, plain_tensor
-from course_utils.checks.observers.passes import count_passes
+from course_utils.checks.observers.passes import count_passes, every_pass
 from course_utils.checks.observers.runs import Told, notice
 from course_utils.checks.observers.surroundings import Surroundings
 from course_utils.checks.scenes.lesson_04_retain_graph.two_updates import two_headed
@@ -27,6 +27,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     leaves = [parameter for part in parts for parameter in part.parameters()]
     returned: list[Value] = []
     passes: set[int] = set()
+    all_passes = 0
 
     def count(number: int) -> Told:
         def ran(module: nn.Module, given: tuple[Any, ...], result: torch.Tensor) -> None:
@@ -47,8 +48,10 @@ def observe(answer: Answer, case: Case) -> Observation:
 
     for number, part in enumerate(parts):
         notice(part[-1], count(number), name="forwards")
-    # A pass that stops at the trunk's result may run the node that made it, and none behind it: so ask deeper.
-    notice(trunk[0], lambda module, given, result: count_passes(plain_tensor(result), passes))
+    # A pass that stops at the trunk's result may run the node that made it, and none behind it: so ask deeper. One that
+    # goes further may stop at any layer.
+    for layer in list(trunk)[:-1]:
+        notice(layer, lambda module, given, result: count_passes(plain_tensor(result), passes))
     for number, optimizer in enumerate(optimizers):
         optimizer.register_step_post_hook(step(number))
     around = Surroundings(*parts, optimizers=optimizers)
@@ -57,9 +60,11 @@ def observe(answer: Answer, case: Case) -> Observation:
         latest.clear()
         lists = {"the list of heads": heads, "the list of optimizers": optimizers, "the list of targets": targets}
         given = {name: list(items) for name, items in lists.items()}  # new ones: a later update meets whole lists
-        made = answer(
-            trunk, given["the list of heads"], given["the list of optimizers"], inputs, given["the list of targets"]
-        )
+        with every_pass() as started:
+            made = answer(
+                trunk, given["the list of heads"], given["the list of optimizers"], inputs, given["the list of targets"]
+            )
+        all_passes += len(started)
         returned.append(plain(made))
         altered |= dict.fromkeys(name for name in lists if [*map(id, given[name])] != [*map(id, lists[name])])
     return {
@@ -68,7 +73,8 @@ def observe(answer: Answer, case: Case) -> Observation:
         "order": order,
         "kept": max(kept, default=0),
         "recorded": any(recorded),
-        "passes": len(passes),
+        "through the trunk": len(passes),
+        "passes": all_passes,
         "parameters": [[plain(parameter) for parameter in part.parameters()] for part in parts],
         "left": [*altered, *around.changed()],
     }

@@ -19,6 +19,7 @@ from course_utils.checks.observers.runs import notice
 from course_utils.checks.observers.traces import changes
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.evaluate import BadBatch, evaluated, loss_of, readable
 from course_utils.checks.scenes.zoo import Once, Stopped
+from course_utils.graph.alive import tensors_in
 
 
 def observe(answer: Answer, case: Case) -> Observation:
@@ -34,10 +35,12 @@ def observe(answer: Answer, case: Case) -> Observation:
     buffers = [Array.of(buffer) for buffer in model.buffers()]
     during: list[bool] = []
     copies: list[bool] = []
+    recorded: list[bool] = []
 
     def note(module: nn.Module, given: Any, result: Any) -> None:
         during.append(module.training)
         copies.append(all(module is not mine for mine in modules))
+        recorded.append(any(tensor.requires_grad for tensor in tensors_in((result,))))
 
     for module in modules:
         notice(module, note)
@@ -56,6 +59,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         "returned": plain(returned),
         "raised": raised,
         "saved": len(saved),
+        "recorded": any(recorded),  # what is saved may be hidden behind hooks of the answer's own
         "in training": any(during),
         "copied": any(copies),
         "hooks": hooks_in(model) == hooks,

@@ -19,11 +19,21 @@ def flags(model: nn.Module) -> dict[str, bool]:
 
 
 class Runs:
-    """The runs of a model: how many, and which of their results required a gradient."""
+    """The runs of a model: how many, and in which of them the result of any of its layers required a gradient."""
 
     def __init__(self, model: nn.Sequential, name: str = "runs") -> None:
         self.live: list[bool] = []
-        notice(model[-1], lambda module, given, result: self.live.append(result.requires_grad), name=name)
+        self._inside = False
+        notice(model[-1], lambda module, given, result: self._ran(result), name=name)
+        for layer in list(model)[:-1]:  # recording may be switched within a run
+            notice(layer, lambda module, given, result: self._passed(result))
+
+    def _passed(self, result: torch.Tensor) -> None:
+        self._inside |= result.requires_grad
+
+    def _ran(self, result: torch.Tensor) -> None:
+        self.live.append(result.requires_grad or self._inside)
+        self._inside = False
 
 
 def numbers_in(model: nn.Module) -> list[Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from course_utils.checks.data import Answer, Case, Observation
-from course_utils.checks.observers.lesson_07_gradient_accumulation.watch import Reader, Watch
+from course_utils.checks.observers.lesson_07_gradient_accumulation.watch import Watch
 from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import (
     batches_of,
     classifier,
@@ -18,5 +18,5 @@ def observe(answer: Answer, case: Case) -> Observation:
     stale(model, case)
     watch = Watch(model, model.first, model.bend)
     watch.step_of(optimizer)
-    watch.reader = reader = Reader(watch.batches(batches_of(case)))
+    reader = watch.reader(batches_of(case))
     return watch.seen(lambda: answer(model, optimizer, reader, case.given["every"]))

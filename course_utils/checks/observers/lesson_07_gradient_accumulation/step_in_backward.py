@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import inspect
-import weakref
+import sys
 from typing import Any
 
 import torch
 from torch.autograd.graph import get_gradient_edge
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from course_utils.checks.data import Answer, Array, Case, Observation, Value, plain, type_name
+from course_utils.checks.observers.by_hand import by_an_answer
 from course_utils.checks.observers.lesson_07_gradient_accumulation.watch import gradients
 from course_utils.checks.observers.traces import hooks_on, parts_of
 from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import batches_of
@@ -29,7 +31,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     def arrived(parameter: torch.Tensor) -> None:
         if parameter.grad is not None:
             memory.add(parameter.grad)
-        copies.shapes.add(parameter.shape)
+        copies.least = min(copies.least, parameter.nbytes)
 
     counters = [parameter.register_post_accumulate_grad_hook(arrived) for parameter in live]
     random = torch.get_rng_state()
@@ -46,7 +48,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     after: list[Observation] = []
     for batch in batches_of(case)[:2]:
         loss = loss_of(model, batch, case)
-        copies.shapes.clear()
+        copies.least = sys.maxsize
         with copies:
             loss.backward()
         if all(parameter.grad is None for parameter in live):
@@ -90,23 +92,30 @@ def _recorded(answer: Answer, case: Case) -> dict[str, Array]:
 
 
 class _Copies(TorchDispatchMode):
-    """What a pass makes in the shape of a parameter whose gradient has arrived: a copy of that, or a multiple."""
+    """What an answer makes in a pass, of as many bytes as a gradient that has arrived, in whatever shape."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.shapes: set[torch.Size] = set()
-        self._made: list[weakref.ref[torch.Tensor]] = []
+        self.least = sys.maxsize  # bytes of the smallest parameter whose gradient has arrived
+        self._made: dict[int, tuple[StorageWeakRef, int]] = {}
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = function(*args, **(kwargs or {}))
-        self._made += [weakref.ref(tensor) for tensor in tensors_in((result,)) if tensor.shape in self.shapes]
+        if by_an_answer():
+            for storage in {tensor.untyped_storage() for tensor in tensors_in((result,))}:
+                if storage.nbytes() >= self.least:
+                    self._made[storage._cdata] = StorageWeakRef(storage), storage.data_ptr()
         return result
 
     def alive(self, model: torch.nn.Module) -> int:
         """Return how many of them are still held by anything, a parameter's own memory apart."""
-        own = {parameter.data_ptr() for parameter in model.parameters()}
-        made = [tensor for it in self._made if (tensor := it()) is not None]
-        return sum(tensor.data_ptr() not in own for tensor in made)
+        own = {
+            tensor.untyped_storage().data_ptr()
+            for it in model.parameters()
+            for tensor in (it, it.grad)
+            if tensor is not None
+        }
+        return sum(not held.expired() and place not in own for held, place in self._made.values())
 
 
 def _handles(handles: object) -> tuple[Value, list[Any]]:

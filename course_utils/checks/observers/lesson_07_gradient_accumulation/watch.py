@@ -16,22 +16,6 @@ from course_utils.checks.scenes.batches import Batch
 from course_utils.graph.alive import Memory
 
 
-class Reader:
-    """Batches that can be read once, one after the other, and have no length: as from a file or a network."""
-
-    def __init__(self, batches: list[Batch]) -> None:
-        self.read = 0
-        self._left = iter(batches)
-
-    def __iter__(self) -> Iterator[Batch]:
-        return self
-
-    def __next__(self) -> Batch:
-        batch = next(self._left)
-        self.read += 1
-        return batch
-
-
 def gradients(model: nn.Module) -> dict[str, Any]:
     """Return what each parameter's .grad holds."""
     return {name: plain(parameter.grad) for name, parameter in model.named_parameters()}
@@ -53,7 +37,7 @@ class Watch:
         self.steps: list[dict[str, Any]] = []
         self.held = 0  # bytes of the hidden layer that were still held when the next forward or a step began
         self.ahead = 0  # batches that were read and not yet used
-        self.reader: Reader | None = None
+        self._read = 0
         self._hidden = Memory()
         self._given: list[tuple[torch.Tensor, Value]] = []
         # Functions, because copying a model copies bound methods with all that they are bound to.
@@ -69,6 +53,18 @@ class Watch:
         """Watch whether batches stay as they are, and return them."""
         self._given = [(tensor, plain(tensor)) for batch in batches for tensor in batch]
         return batches
+
+    def reader(self, batches: list[Batch]) -> Iterator[Batch]:
+        """Return batches that can be read once and have no length, as from a file or a network, and are counted.
+
+        What is handed out is a generator: nobody can write into it how many were read.
+        """
+        return self._counted(self.batches(batches))
+
+    def _counted(self, batches: list[Batch]) -> Iterator[Batch]:
+        for batch in batches:
+            self._read += 1
+            yield batch
 
     def seen(self, run: Callable[[], object]) -> Observation:
         """Run the answer, and return all that was seen, with what it returned."""
@@ -93,8 +89,8 @@ class Watch:
 
     def _starts(self, given: Any) -> None:
         self.held = max(self.held, self._hidden.alive())
-        if self.reader is not None:
-            self.ahead = max(self.ahead, self.reader.read - len(self.forwards))
+        if self._read:
+            self.ahead = max(self.ahead, self._read - len(self.forwards))
         first = given[0] if given else None
         self.forwards.append(len(first) if isinstance(first, torch.Tensor) and first.dim() else -1)
 

@@ -63,4 +63,4 @@ def on_the_way(model: nn.Module, loss: torch.Tensor) -> list[bool]:
 
 def kept(loss: torch.Tensor, way: list[bool]) -> int:
     """Count the saved tensors that these nodes of the loss still hold."""
-    return sum(entry.state == "held" and way[entry.node] for entry in saved(loss))
+    return sum(entry.state in ("held", "packed") and way[entry.node] for entry in saved(loss))

@@ -135,6 +135,13 @@ def saliency_by_passes(model, images, labels):
     return torch.stack(rows).abs().amax(1)
 
 
+def saliency_after_a_look(model, images, labels):
+    """Runs a copy to see how many classes there are."""
+    with torch.no_grad():
+        classes = copy.deepcopy(model).eval()(images).shape[1]
+    return maps_of(model, images, labels.clamp(0, classes - 1))
+
+
 RIGHT = [maps_of, saliency_by_seed, saliency_on_a_copy, saliency_by_func]
 
 
@@ -284,6 +291,7 @@ WRONG = [
     lambda *given: maps_of(*given).squeeze(),
     saliency_without_a_pass,
     partial(maps_of, strongest=lambda gradient: gradient.amax(1).abs()),
+    saliency_after_a_look,
 ]
 
 EQUIVALENT = {
@@ -304,8 +312,8 @@ EQUIVALENT = {
 GUARDS = {
     "the gradient of that score with respect to the image": {"value": MISCONCEIVED["the loss in place of the score"]},
     "without a graph": {"graph": ONE_SLIP["graph"]},
-    "Run the model, or a copy of it, once": {"runs": saliency_one_by_one},
-    "one backward pass that frees what it used": {"kept": ONE_SLIP["kept"]},
+    "Run the model, or a copy of it, once": {"runs": saliency_after_a_look},
+    "one backward pass that frees what it used": {"kept": ONE_SLIP["kept"], "passes": saliency_by_passes},
     "Afterwards everything is as before: each module's mode": {
         "model": saliency_and_train,
         "labels": ONE_SLIP["labels"],

@@ -132,8 +132,8 @@ def guarded(wrong, hooks, flags):
         "What requires a gradient": {"flags": flags},
         "which part of the model is in which mode, stays as it was": {"modes": wrong.get("modes")},
         unchanged: {"data": wrong["data"], "hooks": hooks, "settings": wrong.get("settings")},
-        "When the optimizer steps, no graph holds what it saved any more": {"freed": wrong["freed"]},
-        "none outlives your loop": {"graphs": wrong["graphs"]},
+        "Before the optimizer steps, the backward pass has freed the step's graph": {"freed": wrong["freed"]},
+        "No graph outlives your loop": {"graphs": wrong["graphs"]},
     }
     return {
         sentence: {finding: it for finding, it in by.items() if it is not None} for sentence, by in sentences.items()

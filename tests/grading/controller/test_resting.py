@@ -13,7 +13,7 @@ ARRAY = Array((), "float32", bytes(4))
 
 # Of one exercise of each kind what its points rest on that no number proves.
 EXPECTED = {
-    "saliency": ("recorded", "runs", "changed", "images", "kept", "labels", "mode"),
+    "saliency": ("recorded", "runs", "passes", "changed", "images", "kept", "labels", "mode"),
     "one_pass": ("passes", "kept", "recorded", "moved", "left"),
     "vjp_matmul": ("passes", "changed", "other", "graded", "switched off", "switched on"),
     "first_gradient": (),

@@ -54,13 +54,15 @@ def endless_targets(file: str, scope: ast.AST) -> tuple[Ending, ...]:
         return ()
     if _ENDLESS.search(ast.unparse(tree)) or _ends_by_count(file):
         return ()
-    handed = _handed(scope, nodes) | _columns(file, nodes) | (step_flags(nodes) if can_end(file) else set())
+    named = _handed(scope, nodes) | _columns(file, nodes) | (step_flags(nodes) if can_end(file) else set())
+    placed = unpacked_flags(file, nodes, _ends)
     every = nodes if isinstance(scope, ast.FunctionDef) else list(ast.walk(tree))
     found = []
     for node in targets:
-        unused = min(handed - _used(every, node), default="")
-        member = unused or ("" if handed else _member(file, nodes))
-        flag = member or ("" if handed else never_kept(file, scope))
+        used = _used(every, node)
+        unused = min(named - used, default="") or min(placed - used, default="")
+        member = unused or ("" if named | placed else _member(file, nodes))
+        flag = member or ("" if named | placed else never_kept(file, scope))
         if flag:
             found.append(Ending(Spot(file, node.lineno), flag, bool(unused), not member))
     return tuple(found)
@@ -133,9 +135,7 @@ def _columns(file: str, nodes: list[ast.AST]) -> set[str]:
     """Return the names that hold the flags of a batch: named so, taken by a key named so, or from where one is kept."""
     found = list(columns(nodes))
     kept = stored_flags(file, _ends) if found else set()
-    return unpacked_flags(file, nodes, _ends) | {
-        it.name for it in found if _ends(it.name) or (_ends(it.key) if isinstance(it.key, str) else it.key in kept)
-    }
+    return {it.name for it in found if _ends(it.name) or (_ends(it.key) if isinstance(it.key, str) else it.key in kept)}
 
 
 def _ends(name: str) -> bool:
@@ -233,7 +233,9 @@ def _unpacked(file: str) -> bool:
     for node in ast.walk(tree) if tree is not None else ():
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         steps = isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and called(node.value) == "step"
-        if isinstance(target, ast.Tuple) and not steps and any(is_flag(it) for it in names_of(target)):
+        # `state, done = env.reset(), False` takes nothing apart.
+        parted = isinstance(target, ast.Tuple) and not isinstance(node.value, ast.Tuple)  # type: ignore[attr-defined]
+        if parted and not steps and any(is_flag(it) for it in names_of(target)):
             return True
     return False
 

@@ -22,20 +22,23 @@ class FirstGroup:
         self.steps = 0
 
     def note(self, optimizer: torch.optim.Optimizer) -> None:
-        if any("initial_lr" in group for group in optimizer.param_groups):
-            return  # a schedule of PyTorch's has all groups
+        if len(self.others) > 1 or any("initial_lr" in group for group in optimizer.param_groups):
+            return  # another group's rate changed, or will: a schedule of PyTorch's has all groups
         first, *others = (float(group.get("lr") or 0.0) for group in optimizer.param_groups)
         self.steps += 1
-        self.others.update(others[:_RATES])
+        self.others.update(others)
         if not self.rates or (self.rates[-1] != first and len(self.rates) < _RATES):
             self.rates.append(first)
 
-    def line(self, step: Spot | None) -> Spot | None:
-        """Return the line that writes the first group's rate, where nothing ever changed that of another group."""
+    def line(self, made: Spot | None) -> Spot | None:
+        """Return the line that writes the first group's rate, where nothing ever changed that of another group.
+
+        Of several such lines it is one in the function that makes the optimizer, if any is.
+        """
         still = len(self.others) == 1 and 0.0 not in self.others
-        if step is None or not still or len(self.rates) < _RATES:
+        if made is None or not still or len(self.rates) < _RATES:
             return None
-        return nearest(_writes_first(step.file), step)
+        return nearest(_writes_first(made.file), made)
 
 
 def _writes_first(file: str) -> list[Spot]:

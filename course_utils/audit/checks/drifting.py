@@ -87,10 +87,9 @@ class Drifting(Check):
         if scope is None or loop is None or name in _bound(loop):
             return
         write = next((it for it in writes(loop) if name in it.roots), None)
-        if write is None and isinstance(loop, ast.For) and (slices := _slices(loop, name)):
-            write = _written_in(loop, slices, tree_of(spot.file))
-        if write is None and isinstance(loop, ast.For) and _hands_out(spot.file, loop, name):
-            write = _written_in(loop, names_of(loop.target), tree_of(spot.file))
+        if write is None and isinstance(loop, ast.For):
+            given = names_of(loop.target) if _hands_out(spot.file, loop, name) else set()
+            write = _written_in(loop, _slices(loop, name) | given, tree_of(spot.file))
         if write is not None:
             self._add(name, value, Spot(spot.file, write.line), write)
 

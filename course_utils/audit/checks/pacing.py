@@ -96,7 +96,7 @@ class Pacing(Check):
     def found(self) -> Iterator[Found]:
         for trainer in self.book.trainers.values():
             first = self._first.get(trainer.key)
-            line = first.line(trainer.spot) if first is not None else None
+            line = first.line(trainer.made or trainer.spot) if first is not None else None
             if first is not None and line is not None:
                 yield self._left_out(trainer, first, line)
         for paced in self._paced.values():

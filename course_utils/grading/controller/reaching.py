@@ -101,13 +101,14 @@ def _looked(tree: ast.Module, names: Names) -> Iterator[str]:
         waiting += [(child, node) for child in ast.iter_child_nodes(node)]
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if not machinery.importable(alias.name))
-            yield from (f"{alias.asname} =" for alias in node.names if _renames(alias.asname or "", node, names))
         elif isinstance(node, ast.ImportFrom):
             module = node.module or "."
             wanted = [(f"{module}.{alias.name}", alias.name) for alias in node.names]
             yield from (name for _, name in wanted if name in machinery.BESIDE)
-            yield from (f"{alias.asname} =" for alias in node.names if _renames(alias.asname or "", node, names))
             yield from (path for path, name in wanted if node.level or not machinery.importable(module, name))
+        elif isinstance(node, ast.alias):
+            if _renames(node.asname or "", parent, names):
+                yield f"{node.asname} ="
         elif isinstance(node, ast.Attribute):
             yield from _attribute(node, node.value, node.attr, isinstance(node.ctx, ast.Load), parent, names)
         elif isinstance(node, ast.Name):

@@ -190,8 +190,9 @@ def _beyond(found: Sequence[_Found], budget: Budget) -> Iterator[_Found]:
         if sentence := budget.overflow(student):
             content = content_of(b"", sentence)
             path = first.one.path.rpartition("/")[0] or first.one.path
-            more = {"assignment": _MORE, "path": path, "digest": content.digest, "unreadable": content.unreadable}
-            yield replace(first, one=msgspec.structs.replace(first.one, **more, cells=(), detail=""))
+            name, number = first.one.student, first.one.number
+            one = Submission(name, _MORE, path, content.digest, unreadable=content.unreadable, number=number)
+            yield replace(first, one=one)
 
 
 def _one_each(found: Iterable[_Found]) -> Iterator[Submission]:

@@ -472,17 +472,20 @@ WRONG += [
 ]
 
 
+def begun(loss):
+    """Return what an engine begins with: what arrives at each node, the edges that it waits for, who is ready, nothing."""
+    edge, nodes = get_gradient_edge(loss), nodes_behind(loss)
+    inbox = {node: [None] * len(node._input_metadata) for node in nodes}
+    inbox[edge.node][edge.output_nr] = torch.ones_like(loss)
+    return inbox, edge_counts(nodes), [edge.node], {}
+
+
 def engine_that_fills_in(shorter=False):
     """The master's engine, which takes ones for what no edge brings; or sums only over dimensions that were added."""
 
     @torch.no_grad()
     def answer(loss):
-        edge = get_gradient_edge(loss)
-        nodes = nodes_behind(loss)
-        waiting = edge_counts(nodes)
-        inbox = {node: [None] * len(node._input_metadata) for node in nodes}
-        inbox[edge.node][edge.output_nr] = torch.ones_like(loss)
-        ready, found = [edge.node], {}
+        inbox, waiting, ready, found = begun(loss)
         while ready:
             node = ready.pop()
             gradients = inbox[node]
@@ -518,12 +521,7 @@ WRONG += [
 
 def engine_without_empty_edges(loss):
     """Drops edges to None before it sets them beside what a node returned, and None there where the counts differ."""
-    edge = get_gradient_edge(loss)
-    nodes = nodes_behind(loss)
-    waiting = edge_counts(nodes)
-    inbox = {node: [None] * len(node._input_metadata) for node in nodes}
-    inbox[edge.node][edge.output_nr] = torch.ones_like(loss)
-    ready, found = [edge.node], {}
+    inbox, waiting, ready, found = begun(loss)
     with torch.no_grad():
         while ready:
             node = ready.pop()

@@ -30,6 +30,16 @@ def names_of_a_batch_that_only_the_memory_explains():
     way, net = Way(), mlp(5, 2)
     memory, still = deque(maxlen=200), copy.deepcopy(net)
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+
+    def learn():
+        bs, ba, br, bn, be = zip(*random.sample(memory, 16), strict=True)  # noqa: RUF059
+        q = net(torch.tensor(bs)).gather(1, torch.tensor(ba)[:, None]).squeeze(1)
+        with torch.no_grad():
+            wanted = torch.tensor(br) + 0.9 * still(torch.tensor(bn)).amax(1)  # <- here
+        optimizer.zero_grad()
+        F.smooth_l1_loss(q, wanted).backward()
+        optimizer.step()
+
     for _ in range(30):
         state, done = way.reset(), False
         while not done:
@@ -38,13 +48,7 @@ def names_of_a_batch_that_only_the_memory_explains():
             memory.append((state, action, reward, following, done))
             state = following
         if len(memory) >= 16:
-            bs, ba, br, bn, be = zip(*random.sample(memory, 16), strict=True)  # noqa: RUF059
-            q = net(torch.tensor(bs)).gather(1, torch.tensor(ba)[:, None]).squeeze(1)
-            with torch.no_grad():
-                wanted = torch.tensor(br) + 0.9 * still(torch.tensor(bn)).amax(1)  # <- here
-            optimizer.zero_grad()
-            F.smooth_l1_loss(q, wanted).backward()
-            optimizer.step()
+            learn()
 
 
 class Hall:

@@ -54,38 +54,31 @@ class Cut(Ring):
         return seen, reward, False
 
 
-@right
-def records_of_a_ring_that_has_no_end():
-    ring, critic, kept = Cut(), mlp(4, 1), []
-    optimizer = torch.optim.Adam(critic.parameters(), lr=0.01)
-    for _ in range(6):
-        state, done = ring.reset(), False
-        while not done:
-            following, reward, done = ring.step(random.random() < 0.5)
-            kept.append((state, reward, following, done))
-            state = following
-        s, r, n, e = zip(*random.sample(kept, 6), strict=True)  # noqa: RUF059
-        with torch.no_grad():
-            target = torch.tensor(r) + 0.9 * critic(torch.stack(n)).squeeze(1)
-        optimizer.zero_grad()
-        F.mse_loss(critic(torch.stack(s)).squeeze(1), target).backward()
-        optimizer.step()
-
-
-def walked(learn, rounds=20):
-    """Keep moves in a way, with their ends, and let values learn from some of them after each walk."""
-    way, critic, kept = Way(), mlp(5, 1), []
+def walked(learn, world, seen, rounds=20):
+    """Keep moves in a world, with their ends, and let values learn from some of them after each walk."""
+    critic, kept = mlp(seen, 1), []
     optimizer = torch.optim.Adam(critic.parameters(), lr=0.01)
     for _ in range(rounds):
-        state, done = way.reset(), False
+        state, done = world.reset(), False
         while not done:
-            following, reward, done = way.step(random.random() < 0.5)
+            following, reward, done = world.step(random.random() < 0.5)
             kept.append((state, reward, following, done))
             state = following
         loss = learn(critic, random.sample(kept, min(len(kept), 16)))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+
+
+@right
+def records_of_a_ring_that_has_no_end():
+    def learn(critic, moves):
+        s, r, n, e = zip(*moves, strict=True)  # noqa: RUF059
+        with torch.no_grad():
+            target = torch.tensor(r) + 0.9 * critic(torch.stack(n)).squeeze(1)
+        return F.mse_loss(critic(torch.stack(s)).squeeze(1), target)
+
+    walked(learn, Cut(), 4)
 
 
 @right
@@ -96,7 +89,7 @@ def short_names_of_which_the_last_one_counts():
             target = r + 0.9 * critic(n).squeeze(1) * (~e)
         return F.mse_loss(critic(s).squeeze(1), target)
 
-    walked(learn)
+    walked(learn, Way(), 5)
 
 
 @right
@@ -108,4 +101,4 @@ def batches_with_numbers_of_their_own_at_that_place():
             target = torch.tensor(r) + torch.tensor(held) * critic(torch.tensor(n)).squeeze(1)
         return F.mse_loss(critic(torch.tensor(s)).squeeze(1), target)
 
-    walked(learn)
+    walked(learn, Way(), 5)

@@ -56,8 +56,8 @@ def on_the_way(model: nn.Module, loss: torch.Tensor) -> list[bool]:
     nodes = nodes_behind(loss)
     asked = {id(parameter) for parameter in model.parameters() if parameter.requires_grad}
     leads = {node for node in nodes if id(getattr(node, "variable", None)) in asked}
-    for _ in nodes:  # at most so many steps down
-        leads |= {node for node in nodes if any(below in leads for below, _ in node.next_functions)}
+    while more := {it for it in nodes if any(below in leads for below, _ in it.next_functions)} - leads:
+        leads |= more
     return [node in leads for node in nodes]
 
 

@@ -14,14 +14,26 @@ from tests.answers.lesson_02_how_backward_works.pairs import (
 )
 from tests.answers.lesson_02_how_backward_works.spoiled import spoiled
 from tests.answers.magnitudes import clipping_results, dropping_small
+from tests.answers.said import said
 
 
-def matmul_by_einsum(a, b, v):
-    return torch.einsum("ij,lj->il", v, b), torch.einsum("il,ij->lj", a, v)
+def two_blocks(a, b):
+    h = a + a @ b
+    return h + h @ b
 
 
-def matmul_by_formula(a, b, v):
-    return v @ b.T, a.T @ v
+def back_block_by_block(a, b, v):
+    h = a + a @ b
+    d_h = v + v @ b.T
+    return d_h + d_h @ b.T, h.T @ v + a.T @ d_h
+
+
+def by_einsum(a, b, v):
+    """As one product with b and the identity added: what comes back meets both factors."""
+    once = b + torch.eye(len(b), dtype=b.dtype)
+    by_a = torch.einsum("il,jl->ij", v, once @ once)
+    by_second = torch.einsum("ij,il->jl", a @ once, v)
+    return by_a, by_second + torch.einsum("ij,il,kl->jk", a, v, once)
 
 
 def zeros_for_no_gradient(a, b, v):
@@ -36,50 +48,64 @@ def averaging(dim):
     def answer(a, b, v):
         if v.shape[dim] == 1 and v.numel() > 1:
             v = v.mean().expand_as(v)
-        return matmul_by_formula(a, b, v)
+        return back_block_by_block(a, b, v)
 
     return answer
 
 
 def number_for_one_entry(a, b, v):
     """Returns numbers of no dimension where all matrices have one entry."""
-    found = matmul_by_formula(a, b, v)
+    found = back_block_by_block(a, b, v)
     return [gradient.sum() for gradient in found] if a.numel() == b.numel() == 1 else found
 
 
-RIGHT = [matmul_by_formula, matmul_by_einsum, vjp_by_autograd(torch.matmul)]
+RIGHT = [back_block_by_block, by_einsum, vjp_by_autograd(two_blocks)]
 
 MISCONCEIVED = {
-    "transposed": lambda a, b, v: (b @ v.T, v.T @ a),
-    "gradients swapped": lambda a, b, v: (a.T @ v, v @ b.T),
-    "v is ignored": lambda a, b, v: (torch.ones_like(v) @ b.T, a.T @ torch.ones_like(v)),
+    "skips left out": lambda a, b, v: (v @ b.T @ b.T, (a + a @ b).T @ v + a.T @ (v @ b.T)),
+    "one use of b": lambda a, b, v: (back_block_by_block(a, b, v)[0], (a + a @ b).T @ v),
+    "gradients swapped": lambda a, b, v: back_block_by_block(a, b, v)[::-1],
+    "v is ignored": lambda a, b, v: back_block_by_block(a, b, torch.ones_like(v)),
 }
 
+
+def only_the_skip_of_the_second(a, b, v):
+    d_h = v + v @ b.T
+    return d_h @ b.T, (a + a @ b).T @ v + a.T @ d_h
+
+
+def first_block_again(a, b, v):
+    """Takes the input for that of both blocks: right where h and a are the same."""
+    d_h = v + v @ b.T
+    return d_h + d_h @ b.T, a.T @ v + a.T @ d_h
+
+
 WRONG = [
-    spoiled(lambda a, b, v: (v @ b.T, a.T @ v), lambda a, b, v: a.requires_grad_()),
-    lambda a, b, v: (v @ b, a @ v),
-    lambda a, b, v: (v @ b.T, v.T @ a),
-    remembering(matmul_by_formula),
-    spoiling_after(matmul_by_formula, without_grad),
-    spoiling_after(matmul_by_formula, clear),
-    spoiling_after(matmul_by_formula, zeros_for_no_gradient),
-    in_single(matmul_by_formula),
-    in_double(matmul_by_formula),
-    spoiled(matmul_by_formula, lambda a, b, v: v.data.mul_(2)),
+    spoiled(back_block_by_block, lambda a, b, v: a.requires_grad_()),
+    only_the_skip_of_the_second,
+    first_block_again,
+    remembering(back_block_by_block),
+    spoiling_after(back_block_by_block, without_grad),
+    spoiling_after(back_block_by_block, clear),
+    spoiling_after(back_block_by_block, zeros_for_no_gradient),
+    in_single(back_block_by_block),
+    in_double(back_block_by_block),
+    spoiled(back_block_by_block, lambda a, b, v: v.data.mul_(2)),
     averaging(0),
     averaging(1),
-    *(clipping_results(matmul_by_formula), dropping_small(matmul_by_formula)),
-    spoiled(matmul_by_formula, lambda a, b, v: v.requires_grad_(False)),
+    said(lambda a, b, v: (back_block_by_block(a, b, v)[0], a.T @ (v + v @ b.T)), "one use of b"),
+    *(clipping_results(back_block_by_block), dropping_small(back_block_by_block)),
+    spoiled(back_block_by_block, lambda a, b, v: v.requires_grad_(False)),
     number_for_one_entry,
-    spoiled(matmul_by_formula, lambda a, b, v: v.t_()),
-    lambda a, b, v: [g.squeeze() for g in matmul_by_formula(a, b, v)],
-    lambda a, b, v: matmul_by_formula(a, b, v)[0],
+    spoiled(back_block_by_block, lambda a, b, v: v.t_()),
+    lambda a, b, v: [g.squeeze() for g in back_block_by_block(a, b, v)],
+    lambda a, b, v: back_block_by_block(a, b, v)[0],
 ]
 
 STILL_RIGHT = {"detached"}
 
 GUARDS = {
-    "the gradients of `((a @ b) * v).sum()` with respect to `a` and to `b`": {"type": WRONG[-1]},
+    "the gradients of `(two_blocks(a, b) * v).sum()` with respect to `a` and to `b`": {"type": WRONG[-1]},
     "each in the shape and dtype of its input": {"shape": WRONG[-2], "dtype": WRONG[8]},
     "as precisely as the dtype allows": {"value": WRONG[7]},
     "Leave the inputs alone:": {"input": WRONG[9]},
@@ -88,4 +114,4 @@ GUARDS = {
 }
 
 
-WRONG += [vjp_by_differences(torch.matmul)]
+WRONG += [vjp_by_differences(two_blocks)]

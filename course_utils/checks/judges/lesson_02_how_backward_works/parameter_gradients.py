@@ -140,7 +140,7 @@ EXERCISE = Exercise(
     cases=_cases,
     judge=_judge,
     hints=(
-        "The lesson compared two functions that start a backward pass. One of them writes into no .grad.",
+        "The deeper page compares two functions that start a backward pass. One of them writes into no .grad.",
         "torch.autograd.grad takes all parameters at once. It refuses those that do not require grad, and by default "
         "those that the loss does not depend on.",
         "Collect the parameters that require grad. Call torch.autograd.grad once, with allow_unused=True and without "

@@ -76,12 +76,13 @@ def panel_of(recording: Recording, title: str, most: int, with_forward: bool) ->
     return Panel(title, alt, before, kept, most, ahead, steps, svg, trouble)
 
 
-def at_once(recording: Recording) -> tuple[Scene, str]:
+def at_once(recording: Recording, apart: Sequence[tuple[Box, int, int | None]] = ()) -> tuple[Scene, str]:
     """Return a whole pass as one picture, and what it tells in words: what each node received, and what each arrow
-    brought. What was saved and freed is left to the steps."""
+    brought. What was saved and freed is left to the steps. `apart` has the cuts to be shown, as `scene` takes them."""
     boxes = _ran(boxes_of(recording.graph, recording.made, Saved(()), recording.forward.values), recording)
     told = " ".join(recording.captions()[:_TOLD])
-    return scene(recording.graph, boxes, _labels(recording)), f"{_alt(recording)} {told}{numbers_told(boxes.values())}"
+    alt = f"{_alt(recording)} {told}{numbers_told(boxes.values())}"
+    return scene(recording.graph, boxes, _labels(recording), apart), alt
 
 
 def _knows_forward(recording: Recording) -> bool:

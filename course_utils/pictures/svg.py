@@ -81,7 +81,8 @@ def draw(
     stands there.
 
     `draw(recording)` draws a pass that `record_backward` has watched, all of it at once: what each node received, and
-    beside each arrow by what the node multiplied and what it sent. Names and values are those of the recording.
+    beside each arrow by what the node multiplied and what it sent. Names and values are those of the recording; only
+    the tensors that `cuts` speaks of are given again, as in `draw(recording, h=h, z=z, cuts={"h": "z"})`.
 
     Tensors of an engine of your own (lesson 11) are drawn as well, by `grad_fn`, and
     `name` and `inputs` of its nodes.
@@ -98,9 +99,9 @@ def draw(
     check_direction(direction, "draw")
     as_code = direction == "code"
     if isinstance(tensors[0], Recording):
-        if len(tensors) > 1 or values or cuts or names:
+        if len(tensors) > 1 or values or (names and not cuts):
             raise TypeError("draw(recording) takes one recording alone: names are given to record_backward(loss, x=x)")
-        return _drawn(*at_once(tensors[0]), str(tensors[0]), as_code)
+        return _watched(tensors[0], cuts or {}, names, as_code)
     if all(map(is_own, tensors)):
         if cuts:
             raise ValueError("draw() shows cuts in graphs of PyTorch's tensors only")
@@ -126,13 +127,30 @@ def check_direction(direction: object, function: str) -> None:
         )
 
 
+def _watched(
+    recording: Recording, cuts: Mapping[str, str | Sequence[str]], names: Mapping[str, Any], as_code: bool
+) -> Picture:
+    """Return a recorded pass. It holds names and no tensors: of these `names` has the ones that cuts speak of."""
+    if cuts and recording.own:
+        raise ValueError("draw() shows cuts in graphs of PyTorch's tensors only")
+    check_names(names, "draw")
+    given = {index: {name: names[name] for name in own if name in names} for index, own in recording.made.items()}
+    found = cuts_of(cuts, names, recording.graph, given, values=True)
+    drawn, alt = at_once(recording, _apart(found))
+    told = [cut.sentence for cut in found]
+    return _drawn(drawn, " ".join([alt, *told]), "\n".join([str(recording), *told]), as_code)
+
+
+def _apart(cuts: Sequence[Cut]) -> list[tuple[Box, int, int | None]]:
+    return [(cut.box, cut.into, cut.beside) for cut in cuts]
+
+
 def _picture(graph: Graph, boxes: Mapping[int, Box], as_code: bool, cuts: Sequence[Cut] = ()) -> Picture:
     told = [cut.sentence for cut in cuts]
     alt, text = " ".join([_alt(graph, boxes), *told]), "\n".join([_text(graph, boxes), *told])
     if not graph.nodes:
         return Picture(None, text, alt)
-    apart = [(cut.box, cut.into, cut.beside) for cut in cuts]
-    return _drawn(scene(graph, boxes, apart=apart), alt, text, as_code)
+    return _drawn(scene(graph, boxes, apart=_apart(cuts)), alt, text, as_code)
 
 
 def _drawn(drawn: Scene, alt: str, text: str, as_code: bool) -> Picture:

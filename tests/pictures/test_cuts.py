@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from course_utils import draw
+from course_utils import draw, record_backward
 from course_utils.graph.memory import memory_of
 from tests.answers.lesson_11_build_your_own.counting import Counting
 from tests.pictures.test_svg import legend, texts
@@ -94,7 +94,28 @@ def test_what_the_graph_contradicts_is_refused(named, cuts, message):
         draw(named["z"], **named, side=side, cuts=cuts)
 
 
+def test_a_recorded_pass_shows_the_cut_beside_what_arrived():
+    w = torch.tensor(2.0, requires_grad=True)
+    h = w * 10
+    c = h.detach()
+    out = h * c
+    recording = record_backward(out, w=w, h=h, c=c, out=out)
+    plain, picture = draw(recording), draw(recording, h=h, c=c, out=out, cuts={"c": "out"})
+    assert {"c = 20", "needs no gradient", "has h's memory", "turn 3: .grad = 200"} <= set(texts(picture))
+    assert [picture.svg.count(f'class="{kind}"') for kind in ("cut", "cross")] == [2, 1]
+    told = "c = 20 went into out and has no link: no gradient passes, though it has h's memory."
+    assert (picture.alt, picture.text) == (f"{plain.alt} {told}", f"{plain.text}\n{told}")
+    with pytest.raises(ValueError, match="no tensor named 'c': add c=c"):
+        draw(recording, out=out, cuts={"c": "out"})
+    with pytest.raises(ValueError, match="w needs a gradient: its link to out is drawn as an arrow"):
+        draw(recording, w=w, out=out, cuts={"w": "out"})
+    with pytest.raises(TypeError, match=r"draw\(\) got c=int"):
+        draw(recording, c=20, out=out, cuts={"c": "out"})
+
+
 def test_an_engine_of_your_own_shows_none():
     x = Counting().tensor(np.ones(2), requires_grad=True)
     with pytest.raises(ValueError, match="cuts in graphs of PyTorch's tensors only"):
         draw(x.exp(), x=x, cuts={"x": "y"})
+    with pytest.raises(ValueError, match="cuts in graphs of PyTorch's tensors only"):
+        draw(record_backward(x.exp()), x=x, cuts={"x": "y"})

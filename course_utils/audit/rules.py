@@ -28,7 +28,7 @@ _MODE = "deeper/09_practical_checklist#model.eval()-that-was-never-undone"
 _PARTS = "deeper/01_leaves_and_flags#A-plain-list,-a-new-head,-a-copy:-parameters-that-fall-out"
 _KEPT = "deeper/09_practical_checklist#Memory-grows-from-step-to-step:-what-a-log-keeps"
 _CHECKPOINTS = "deeper/09_practical_checklist#All-checkpoints-are-the-same"
-_SOFTMAX = "09_practical_checklist#The-loss-stalls:-softmax-twice"
+_SOFTMAX = "09_practical_checklist#What-the-loss-is-given"
 _SHAPES = (
     'deeper/09_faults_that_hide_faults#"Using-a-target-size-that-is-different-to-the-input-size"'
     ":-a-wrong-shape-that-works"

@@ -193,7 +193,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         '"Output 0 of BackwardHookFunction is a view and is being modified inplace"': ("hooked-module-in-place",),
     },
     "09_practical_checklist": {
-        "The loss stalls: softmax twice": ("softmax-twice", "softmax-dim", "sigmoid-twice", "log-missing"),
+        "What the loss is given": ("softmax-twice", "softmax-dim", "sigmoid-twice", "log-missing"),
         "The checklist as code": (
             "target-dtype",
             "target-range",

@@ -39,9 +39,9 @@ def test_each_lesson_has_a_bar_and_its_exercises_are_folded():
     for outcome in ("incorrect", "correct", "error"):
         record("slope", outcome)
     shown = progress()
-    assert "00_start_here              [####--------]  1 of 3" in str(shown)
+    assert "00_start_here              [######------]  1 of 2" in str(shown)
     assert "    slope  ✔ correct  1/1" in str(shown)
-    assert '<progress value="1" max="3" aria-label="1 of 3 solved"></progress>' in shown.html
+    assert '<progress value="1" max="2" aria-label="1 of 2 solved"></progress>' in shown.html
     assert "<details><summary>" in shown.html
     assert '<th scope="col">' in shown.html
 

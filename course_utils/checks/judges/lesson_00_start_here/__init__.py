@@ -6,5 +6,4 @@ LESSON = "00_start_here"
 ORDER = (
     "first_gradient",
     "slope",
-    "order_the_step",
 )

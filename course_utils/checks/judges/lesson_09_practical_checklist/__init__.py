@@ -16,6 +16,7 @@ ORDER = (
     "fit_points",
     "fit_masked",
     "read_the_curves",
+    "order_the_step",
 )
 
 # No turn of the lesson names these.
@@ -27,4 +28,5 @@ FURTHER = (
     "fit_points",
     "fit_masked",
     "read_the_curves",
+    "order_the_step",
 )

@@ -172,8 +172,8 @@ EQUIVALENT = {
     "retrain_and_add: optimizer.step() | losses.append(float(loss)) -> (swapped)": "Neither line reads what the other one writes.",
     "retrain_and_add: model.head = head | optimizer.add_param_group({'params': list(head.parameters())}) -> (swapped)": "Neither line reads what the other one writes.",
     "retrain_without_optimizer: loss = cross_entropy(model(inputs), targets) | learning = [p for p in model.parameters() if p.requires_grad] -> (swapped)": "Neither line reads what the other one writes.",
-    "retrain_without_optimizer: torch.autograd.grad(loss, learning, materialize_grads=True) -> torch.autograd.grad(loss, learning, materialize_grads=True, retain_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
-    "retrain_without_optimizer: torch.autograd.grad(loss, learning, materialize_grads=True) -> torch.autograd.grad(loss, learning, materialize_grads=True, create_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "retrain_without_optimizer: ...terialize_grads=True) -> ...terialize_grads=True, retain_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "retrain_without_optimizer: ...terialize_grads=True) -> ...terialize_grads=True, create_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
     "retrain_without_optimizer: with torch.no_grad(): ... | losses.append(loss.item()) -> (swapped)": "Neither line reads what the other one writes.",
 }
 

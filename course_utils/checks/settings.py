@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -12,6 +13,9 @@ from torch.optim import optimizer as optimizers
 
 from course_utils.checks.data import Observation
 from course_utils.checks.exercise import Finding
+
+# Narrower filters of warnings count only where nothing was imported: libraries add some of their own.
+_FILTERS, _IMPORTED = "the number of filters of Python's warnings", "the number of imported modules"
 
 # The entry of an observation that names them, each with what it was before and is now.
 LEFT = "settings left changed"
@@ -58,12 +62,16 @@ def settings() -> dict[str, str]:
         "the number of hooks for all modules": str(sum(map(len, MODULE_HOOKS))),
         "the number of hooks for all optimizers": str(sum(map(len, OPTIMIZER_HOOKS))),
         "the list of warnings that are ignored everywhere": _ignored(),
+        _FILTERS: str(len(warnings.filters)),
+        _IMPORTED: str(len(sys.modules)),
     }
 
 
 def changed_since(before: Mapping[str, str]) -> list[list[str]]:
     """Return each setting that is another than before, with what it was and what it is."""
-    return [[what, before[what], now] for what, now in settings().items() if now != before[what]]
+    after = settings()
+    told = after.keys() - ({_IMPORTED} if after[_IMPORTED] == before[_IMPORTED] else {_IMPORTED, _FILTERS})
+    return [[what, before[what], now] for what, now in after.items() if what in told and now != before[what]]
 
 
 def left_changed(seen: Observation) -> Iterator[Finding]:

@@ -91,6 +91,7 @@ SETTINGS: dict[str, Callable[[], object]] = {
     "the number of hooks for all modules is": lambda: register_module_forward_hook(lambda *run: None),
     "the number of hooks for all optimizers is": lambda: register_optimizer_step_post_hook(lambda *step: None),
     "the list of warnings that are ignored everywhere is ": lambda: warnings.simplefilter("ignore"),
+    "the number of filters of Python's warnings is ": lambda: warnings.filterwarnings("ignore", "Detected call"),
     "UserWarning; before, it was ": lambda: warnings.filterwarnings("ignore", category=UserWarning),
 }
 

@@ -343,6 +343,13 @@ def checkup_of_the_near(model, optimizer, step):
     return {key: [name for name in names if name in known] for key, names in report.items()}
 
 
+def checkup_of_memory(model, optimizer, step):
+    """Takes a parameter for held where the optimizer holds one over the same memory."""
+    held = {p.data_ptr() for group in optimizer.param_groups for p in group["params"]}
+    learning = [name for name, p in model.named_parameters() if p.requires_grad and p.data_ptr() not in held]
+    return {**usual(model, optimizer, step), "not_in_optimizer": learning}
+
+
 WRONG = [
     checkup_of_the_near,
     checkup_of_the_first_pass,
@@ -390,6 +397,7 @@ WRONG = [
     changed(checkup, after=lambda report: {name: [3] for name in report}),
     lambda model, optimizer, step: [step() for _ in range(2)] and usual(model, optimizer, lambda: None),
     lambda model, optimizer, step: usual(model, optimizer, lambda: None),
+    checkup_of_memory,
 ]
 
 STILL_RIGHT = {"keeps every graph", "reversed list"}

@@ -249,6 +249,37 @@ def tuned_with_dropout_alone_evaluating(*given):
     return tuned_in_modes(lambda module: isinstance(module, nn.BatchNorm1d), *given)
 
 
+def tuned_past_what_was_frozen(backbone, head, optimizer, batches):
+    """Clears what it freezes in the backbone: what was frozen before keeps its gradient, and moves along it."""
+    for parameter in backbone.parameters():
+        if parameter.requires_grad:
+            parameter.requires_grad_(False)
+            parameter.grad = None
+    backbone.eval()
+    losses = []
+    for inputs, targets in batches:
+        loss = cross_entropy(head(backbone(inputs)), targets)
+        head.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def tuned_without_momentum(backbone, head, optimizer, batches):
+    """Zeros for the backbone's gradients, and no momentum and decay for the groups that it is in, for the time."""
+    backbone.eval()
+    theirs = set(backbone.parameters())
+    groups = [group for group in optimizer.param_groups if theirs & set(group["params"])]
+    before = [(group["momentum"], group["weight_decay"]) for group in groups]
+    for group in groups:
+        group["momentum"] = group["weight_decay"] = 0.0
+    losses = tuned_zeros(backbone, head, optimizer, batches)
+    for group, (momentum, decay) in zip(groups, before, strict=True):
+        group["momentum"], group["weight_decay"] = momentum, decay
+    return losses
+
+
 WRONG = [
     said(tuned_past_the_near, "old gradients"),
     tuned_on_features_of_a_shape,
@@ -277,6 +308,8 @@ WRONG = [
     tuned_and_started_anew := leaving(
         tuned(), lambda model: [it.reset_running_stats() for it in model.modules() if isinstance(it, nn.BatchNorm1d)]
     ),
+    tuned_past_what_was_frozen,
+    tuned_without_momentum,
 ]
 
 EQUIVALENT = {

@@ -3,6 +3,7 @@
 import copy
 
 import torch
+from torch import nn
 from torch.nn.functional import mse_loss
 
 from tests.answers.leaving import clipping
@@ -58,6 +59,7 @@ def best_by_index(model, optimizer, batches, validation, epochs):
             model.train()
 
     states, history = [], []
+    model.train()
     for _ in range(epochs):
         for inputs, targets in batches:
             optimizer.zero_grad()
@@ -168,6 +170,32 @@ def best_of_falling(model, optimizer, batches, validation, epochs):
     return best(better=better)(model, optimizer, batches, validation, epochs)
 
 
+def best_by_names(model):
+    """Each tensor under one of its names, and buffers that are not part of the state."""
+    return {name: it.detach().clone() for name, it in (*model.named_parameters(), *model.named_buffers())}
+
+
+def best_under_one_name(model):
+    once = {it.data_ptr(): name for name, it in reversed(model.state_dict().items())}
+    return {name: it.clone() for name, it in model.state_dict().items() if name in once.values()}
+
+
+def best_in_the_given_mode(model, optimizer, batches, validation, epochs):
+    """Trains the first epoch in the mode in which the model comes."""
+    turned = []
+
+    def train():
+        if turned:
+            nn.Module.train(model)
+        turned.append(True)
+
+    model.train = lambda mode=True: nn.Module.train(model, mode) if not mode else train()
+    try:
+        return best()(model, optimizer, batches, validation, epochs)
+    finally:
+        del model.train
+
+
 WRONG = [
     best(state=lambda model: {name: it.detach().clone() for name, it in (near(model) | near_buffers(model)).items()}),
     *(best_slowing_down, best_of_falling),
@@ -199,6 +227,9 @@ WRONG = [
     ),
     lambda model, optimizer, batches, validation, epochs: ({}, 0.0, []),
     lambda model, optimizer, batches, validation, epochs: ([1], None, 3),
+    best(state=best_by_names),
+    best(state=best_under_one_name),
+    best_in_the_given_mode,
 ]
 
 EQUIVALENT = {

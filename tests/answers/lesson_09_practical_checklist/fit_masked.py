@@ -111,6 +111,13 @@ MISCONCEIVED = {
 SLIPS = slips(masked_loop(by_product))
 LEFT = [leaving(masked_loop(by_product), mess) for mess in MESSES]
 
+
+def masked_by_a_hook_that_stays(model, optimizer, batches, limit):
+    """The optimizer limits the weight after its steps, those of its owner as well."""
+    optimizer.register_step_post_hook(lambda *given: model.last.weight.data.clamp_(-limit, limit))
+    return masked_loop(by_product, "never")(model, optimizer, batches, limit)
+
+
 WRONG = [
     clipping(masked_loop(by_product), 1e4),
     lambda model, optimizer, batches, limit: masked_loop(by_product)(model, optimizer, batches, min(limit, 1.0)),
@@ -141,7 +148,8 @@ WRONG = [
     masked_bias_too,
     masked_at_the_end,
     *LEFT,
-    masked_loop(lambda hidden, mask: hidden * (mask > 0)),
+    masked_without_factors := masked_loop(lambda hidden, mask: hidden * (mask > 0)),
+    masked_by_a_hook_that_stays,
 ]
 
 EQUIVALENT = {
@@ -155,8 +163,9 @@ EQUIVALENT = {
 
 GUARDS = {
     **guarded(SLIPS, hooks=LEFT[4], flags=LEFT[3]),
+    "in the optimizer that it was given": {"hooks": masked_by_a_hook_that_stays},
     "with the sign that they have": {"value": masked_from_below},
-    "The mask multiplies what `tanh` returns": {"value": WRONG[-1]},
+    "The mask multiplies what `tanh` returns": {"value": masked_without_factors},
     "the gradient takes the mask into account": {"value": MISCONCEIVED["a mask that autograd does not know"]},
     "after each step": {"value": masked_at_the_end},
     "not before the first": {"runs": MISCONCEIVED["caught by the counter"]},

@@ -1,5 +1,7 @@
 """Right and wrong answers to `fit_scheduled`."""
 
+import warnings
+
 import torch
 from torch.nn.functional import mse_loss
 
@@ -134,6 +136,23 @@ def scheduled_from_the_base(model, optimizer, scheduler, batches, epochs):
     return scheduled()(model, optimizer, scheduler, batches, epochs)
 
 
+def scheduled_and_silenced(*given):
+    """A filter that ignores the scheduler's warning stays."""
+    warnings.filterwarnings("ignore", message="Detected call of")
+    return scheduled()(*given)
+
+
+def scheduled_by_number(model, optimizer, scheduler, batches, epochs):
+    """Tells the scheduler the epoch, which not every one takes."""
+    rates = []
+    for epoch in range(epochs):
+        rates.append(scheduler.get_last_lr()[0])
+        for inputs, targets in batches:
+            step(optimizer, mse_loss(model(inputs), targets))
+        scheduler.step(epoch + 1)
+    return rates
+
+
 WRONG = [
     clearing_near(scheduled()),
     clipping(scheduled(), 1e4),
@@ -154,6 +173,8 @@ WRONG = [
     said(lambda model, optimizer, scheduler, batches, epochs: [], "nothing moves"),
     said(lambda model, optimizer, scheduler, batches, epochs: scheduler, "nothing moves"),
     scheduled_from_the_base,
+    scheduled_and_silenced,
+    scheduled_by_number,
 ]
 
 EQUIVALENT = {

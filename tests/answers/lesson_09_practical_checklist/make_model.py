@@ -192,16 +192,16 @@ def one_model_for_all(sizes, mean):
     return KEPT.setdefault(tuple(sizes), Net(sizes, mean))
 
 
-UNPAIRED = []
+UNPAIRED = {}
 
 
 def models_in_pairs(sizes, mean):
-    """Every second model has a bias of the one before."""
-    model = Net(sizes, mean)
-    if UNPAIRED:
-        model.layers[-1].bias = UNPAIRED.pop().layers[-1].bias
+    """Every second model of these sizes has a bias of the one before."""
+    model, before = Net(sizes, mean), UNPAIRED.pop(tuple(sizes), None)
+    if before is None:
+        UNPAIRED[tuple(sizes)] = model
     else:
-        UNPAIRED.append(model)
+        model.layers[-1].bias = before.layers[-1].bias
     return model
 
 
@@ -300,6 +300,17 @@ class Growing(Net):
         self.register_buffer(f"number_{Growing.made}", torch.zeros(()))
 
 
+class GivenMean(Net):
+    """Its mean is a buffer, and forward subtracts the tensor that was given."""
+
+    def __init__(self, sizes, mean):
+        super().__init__(sizes, mean)
+        self.given = [mean]
+
+    def forward(self, x):
+        return super().forward(x - self.given[0].to(x.dtype) + self.mean)
+
+
 RIGHT = [
     lambda sizes, mean: Net(sizes, mean),
     model_of_parts,
@@ -350,6 +361,7 @@ WRONG = [
     lambda sizes, mean: Growing(sizes, mean),
     lambda sizes, mean: InATuple(sizes, mean),
     said(lambda sizes, mean: WithoutScale(sizes, mean), "the scale is no parameter"),
+    lambda sizes, mean: GivenMean(sizes, mean),
 ]
 
 EQUIVALENT = {

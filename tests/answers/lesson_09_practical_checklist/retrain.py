@@ -66,7 +66,7 @@ def retrain_without_optimizer(model, head, batches):
     for inputs, targets in batches:
         loss = cross_entropy(model(inputs), targets)
         learning = [p for p in model.parameters() if p.requires_grad]
-        gradients = torch.autograd.grad(loss, learning)
+        gradients = torch.autograd.grad(loss, learning, materialize_grads=True)  # one may take no part
         with torch.no_grad():
             for p, gradient in zip(learning, gradients, strict=True):
                 p -= 0.1 * gradient
@@ -124,6 +124,19 @@ def retrain_in_a_wrap(model, head, batches):
     return [cross_entropy(model(inputs), targets).item() for inputs, targets in batches]
 
 
+def retrain_what_takes_part(model, head, batches):
+    """Asks for gradients of all that learns, as if each parameter took part."""
+    model.head, losses = head, []
+    for inputs, targets in batches:
+        loss = cross_entropy(model(inputs), targets)
+        learning = [p for p in model.parameters() if p.requires_grad]
+        with torch.no_grad():
+            for p, gradient in zip(learning, torch.autograd.grad(loss, learning), strict=True):
+                p -= 0.1 * gradient
+        losses.append(loss.item())
+    return losses
+
+
 WRONG = [
     *SLIPS.values(),
     retrain_with_short_gradients,
@@ -147,19 +160,20 @@ WRONG = [
         for clear, slip in (("never", "never cleared"), ("after", "gradients from before"))
     ),
     said(retrain_in_a_wrap, "a copy of the head"),
+    retrain_what_takes_part,
 ]
 
 EQUIVALENT = {
-    "retrain_with.retrain: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "retrain_with.retrain: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Without momentum and decay zeros move no parameter, as None does.",
     "retrain_with.retrain: loss = cross_entropy(model(inputs), targets) | optimizer.zero_grad() -> (swapped)": "Neither line reads what the other one writes.",
     "retrain_with.retrain: optimizer.step() | losses.append(loss.item()) -> (swapped)": "Neither line reads what the other one writes.",
-    "retrain_and_add: model.zero_grad() -> model.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "retrain_and_add: model.zero_grad() -> model.zero_grad(set_to_none=False)": "Without momentum and decay zeros move no parameter, as None does.",
     "retrain_and_add: model.zero_grad() | loss = cross_entropy(model(inputs), targets) -> (swapped)": "Neither line reads what the other one writes.",
     "retrain_and_add: optimizer.step() | losses.append(float(loss)) -> (swapped)": "Neither line reads what the other one writes.",
     "retrain_and_add: model.head = head | optimizer.add_param_group({'params': list(head.parameters())}) -> (swapped)": "Neither line reads what the other one writes.",
     "retrain_without_optimizer: loss = cross_entropy(model(inputs), targets) | learning = [p for p in model.parameters() if p.requires_grad] -> (swapped)": "Neither line reads what the other one writes.",
-    "retrain_without_optimizer: torch.autograd.grad(loss, learning) -> torch.autograd.grad(loss, learning, retain_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
-    "retrain_without_optimizer: torch.autograd.grad(loss, learning) -> torch.autograd.grad(loss, learning, create_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "retrain_without_optimizer: ...terialize_grads=True) -> ...terialize_grads=True, retain_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
+    "retrain_without_optimizer: ...terialize_grads=True) -> ...terialize_grads=True, create_graph=True)": "The graph goes with its result. The task asks nothing of the memory between.",
     "retrain_without_optimizer: with torch.no_grad(): ... | losses.append(loss.item()) -> (swapped)": "Neither line reads what the other one writes.",
 }
 

@@ -55,7 +55,7 @@ _PATIENTS: dict[str, tuple[str, dict[str, list[str]]]] = {
     "a model with a hook and a part that evaluates": ("with hooks", {}),
     "a gradient of zeros": ("rounded", {}),
     "an optimizer with two groups": ("two groups", {}),
-    "an optimizer for a copy of the model": ("a copy is held", {"not_in_optimizer": _ALL}),
+    "an optimizer for a copy of the model, which shares memory with it": ("a copy is held", {"not_in_optimizer": _ALL}),
     "a frozen layer that the optimizer does not hold": ("frozen, not held", {}),
     "a step that raises": ("healthy", {}),
     "a step that raises what is no Exception": ("with hooks", {}),

@@ -32,7 +32,7 @@ from course_utils.graph.saved import saved
 def _cases(seed: int) -> list[Case]:
     return [
         Case("three batches", {"seed": seed, "sizes": [5, 5, 4], "frozen": False}),
-        Case("a head whose bias is frozen", {"seed": seed + 1, "sizes": [4, 6, 3], "frozen": True}),
+        Case("a head and a backbone of which a bias is frozen", {"seed": seed + 1, "sizes": [4, 6, 3], "frozen": True}),
     ]
 
 

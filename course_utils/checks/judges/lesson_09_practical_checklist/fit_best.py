@@ -40,7 +40,13 @@ from course_utils.checks.scenes.lesson_09_practical_checklist.training import RA
 def _cases(seed: int) -> list[Case]:
     return [
         _best_case("the best in the middle", seed, 4, 1, far=2e4),
-        _best_case("the first is the best, with old gradients", seed + 1, 3, 0, left=True),
+        _best_case(
+            "the first is the best, a weight has two names, and it comes evaluating",
+            seed + 1,
+            3,
+            0,
+            left=True,
+        ),
         _best_case("the last is the best, and none is good", seed + 2, 3, 2, apart=1e5),
         _best_case("a rate of zero, so all epochs are alike", seed + 3, 2, 0, rate=0.0),
         # The second is nearly as good, and the last is better than the one before it.
@@ -123,7 +129,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     returned = seen["returned"]
     yield parts(returned, 3, "best_state, best_loss, history")
     yield one_step_each(seen, count * case.given["epochs"])
-    yield from quiet(seen)
+    yield from quiet(seen, modes=False)
+    text = "After your function the model, or a part of it, is in evaluation mode."
+    yield Finding("modes", all(seen["training"]), text)
     yield from _state(case, seen, _best_parameters(case))
     yield from one_float(part(returned, 1), history[best], "The best loss")
     yield floats(part(returned, 2), history, "The history")
@@ -146,9 +154,16 @@ def _runs(seen: Observation, validated: bool) -> list[dict[str, Any]]:
 def _state(case: Case, seen: Observation, right: State) -> Iterator[Finding]:
     state = seen["state"]
     expected = {**right, "1.0.0.seen": torch.tensor(len(case.given["sizes"]) * (case.given["best"] + 1))}
-    if not isinstance(state, dict) or set(state) != set(expected):
-        has = f"has the entries {listed(state)}" if isinstance(state, dict) else f"is {describe(state)}"
-        yield Finding("state", False, f"The best state {has}; expected all of model.state_dict().")
+    if case.given["left"]:
+        expected["3.again"] = right["0.weight"]
+    if not isinstance(state, dict):
+        yield Finding("state", False, f"The best state is {describe(state)}; expected all of model.state_dict().")
+        return
+    if set(state) != set(expected):
+        lacks, more = sorted(set(expected) - set(state)), sorted(set(map(str, state)) - set(expected))
+        text = f"lacks {listed(lacks)}, which model.state_dict() has" if lacks else ""
+        text += f"{' and ' if lacks else ''}has {listed(more)}, which model.state_dict() has not" if more else ""
+        yield Finding("state", False, f"The best state {text}.")
         return
     own = seen["shared"]
     text = f"Not copied in the best state: {listed(own)}. Training goes on changing what the model's own tensors hold."
@@ -164,9 +179,11 @@ def _validated_with_graphs(seen: Observation) -> bool:
     return bool(recorded) and all(recorded)
 
 
-def _stayed(case: Case, seen: Observation) -> bool:
-    """Return whether the first epoch alone was trained in training mode."""
+def _stayed(case: Case, seen: Observation) -> bool | None:
+    """Tell a model that was trained in training mode in the first epoch alone; None where that evaluated, too."""
     modes, first = [run["training"] for run in _runs(seen, validated=False)], len(case.given["sizes"])
+    if case.given["left"] and not any(modes):  # it came so
+        return None
     return len(modes) > first and all(modes[:first]) and not any(modes[first:])
 
 

@@ -38,7 +38,7 @@ from course_utils.checks.judges.lesson_09_practical_checklist.slips import (
     uncleared,
     unmoved,
 )
-from course_utils.checks.scenes.lesson_09_practical_checklist.training import classes, network
+from course_utils.checks.scenes.lesson_09_practical_checklist.training import Counter, classes, network
 
 TWICE = "softmax twice"
 
@@ -48,7 +48,10 @@ _SLIPS = ((TWICE,), CLEARING)
 def _cases(seed: int) -> list[Case]:
     return [
         Case("three batches", {"seed": seed, "sizes": [5, 5, 4], "scale": 0.5, "rate": 3.0, "steep": 1e5}),
-        Case("a model that is not sure at all", {"seed": seed + 4, "sizes": [9, 6], "scale": 0.05, "rate": 0.1}),
+        Case(
+            "a model that is not sure at all",
+            {"seed": seed + 4, "sizes": [9, 6], "scale": 0.05, "rate": 0.1, "counts": True},
+        ),
         Case("a model that is very sure", {"seed": seed + 1, "sizes": [6, 5], "scale": 6e4, "rate": 0.1}),
         Case(
             "old gradients, momentum, a frozen bias and a part that evaluates",
@@ -67,6 +70,9 @@ def _cases(seed: int) -> list[Case]:
 
 def _classified(case: Case, slips: Slips = frozenset()) -> Path:
     model = network(case, case.given["scale"])
+    for layer in model.modules():
+        if isinstance(layer, Counter):
+            layer.eval()  # under torch.func it cannot count
     fixed = {name: it.detach().clone() for name, it in model.named_parameters() if not it.requires_grad}
 
     def loss(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:
@@ -110,6 +116,13 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield floats(part(seen["returned"], 0), right.losses, "The list of losses")
     yield from one_float(part(seen["returned"], 1), _share(case), "The accuracy")
     yield from right_end(seen, right.end)
+    if case.given.get("counts"):
+        count, runs = len(case.given["sizes"]), seen["buffers"][0].get("counter.runs")
+        text = (
+            f"A buffer of the model counts its runs in training mode. After {count} batches it should hold {count}, "
+            "and does not. A second run for a batch moves a batch norm's statistics a second time."
+        )
+        yield Finding("counted", runs == Array.of(torch.tensor(count)), text)
 
 
 def _finite(seen: Observation) -> bool:
@@ -161,9 +174,9 @@ EXERCISE = Exercise(
         unmoved(lambda case: parameters_of(network(case, case.given["scale"]))),
         Misconception(
             "logarithm of a softmax",
-            "For large scores your loss holds infinity or NaN. Where a softmax and a logarithm are computed one after "
-            "the other, exp() of such a score overflows, or a probability rounds to 0, whose logarithm is minus "
-            "infinity. cross_entropy computes both at once, and avoids that.",
+            "For large scores your loss holds infinity or NaN. Where exp() and a logarithm are computed one after the "
+            "other, exp() of such a score overflows, or it rounds to 0, whose logarithm is minus infinity. "
+            "cross_entropy computes both at once, and avoids that.",
             lambda case, seen: case.given["scale"] > 1 and not _finite(seen),
         ),
     ),

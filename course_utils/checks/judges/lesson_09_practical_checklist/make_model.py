@@ -105,7 +105,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("gradients", not missing, f"These parameters get no gradient: {listed(missing)}.")
     frozen = shapes == right and bool(seen["frozen"])  # one that is too many is none to train
     yield Finding("frozen", not frozen, f"These parameters require no gradient: {listed(seen['frozen'])}.")
-    same = _equal(seen) if isinstance(seen["copied"], Array) else seen["copied"] == seen["trained"]
+    same = _equal(seen["copied"], seen["trained"]) and _equal(seen["copied after moving"], seen["moved"])
     text = "A second model that loads the first one's state_dict() gives other results. "
     if seen["copied"] is None:
         text = "A second model of yours raises where it runs, or loads the first one's state_dict()."
@@ -151,8 +151,9 @@ def _constant(weight: Array) -> bool:
     return numbers.ndim == 2 and len(numbers) > 1 and bool((numbers == numbers[0, 0]).all())
 
 
-def _equal(seen: Observation) -> bool:
-    return isinstance(seen["trained"], Array) and close(seen["copied"], seen["trained"].tensor())
+def _equal(copied: Value, own: Value) -> bool:
+    """Return whether a second model gives what the first one gives, if that is a tensor or not."""
+    return close(copied, own.tensor()) if isinstance(own, Array) else copied == own
 
 
 def _means(case: Case, tensors: dict[str, Any]) -> bool:

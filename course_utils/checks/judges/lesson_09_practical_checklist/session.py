@@ -36,7 +36,8 @@ def quiet(seen: Observation, *, modes: bool = True, free: bool = False) -> Itera
     yield Finding("freed", not any(step["held"] for step in seen["steps"]), text)
     if modes:
         yield Finding("modes", seen["modes"], "After your loop a part of the model is in another mode than before.")
-    yield Finding("hooks", seen["hooks"] == 0, "Your loop left hooks on the model.")
+    where = [what for what, it in (("model", "hooks"), ("optimizer", "optimizer's hooks")) if seen[it]]
+    yield Finding("hooks", not where, f"Your loop left hooks on the {' and on the '.join(where)}.")
     flags = seen["flags"][1:] if free else seen["flags"]
     yield Finding("flags", all(flags), "After your loop other parameters require a gradient than before.")
     if seen["settings"] is not None:  # the loop got an optimizer

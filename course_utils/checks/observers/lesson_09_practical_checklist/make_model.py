@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import torch
 from torch import nn
 
@@ -37,7 +39,6 @@ def observe(answer: Answer, case: Case) -> Observation:
     seen["trained"] = plain(model.eval()(inputs.to(dtype)))
     seen["state"] = {name: plain(it) for name, it in model.state_dict().items()}
     other = answer(list(sizes), mean + 1)
-    seen["shared"] = isinstance(other, nn.Module) and _share(other, model)
     seen["copied"] = _loaded(other, model, inputs) if isinstance(other, nn.Module) else plain(other)
     seen["wrote"] = not torch.equal(inputs, untouched)
     try:
@@ -46,6 +47,12 @@ def observe(answer: Answer, case: Case) -> Observation:
         seen["apart"] = plain((there - here) / APART)
     except (RuntimeError, TypeError):  # parts that did not move meet parts that did
         seen["moved"] = seen["apart"] = None
+    # Once a model has moved, a tensor that it keeps beside its state is none of those that are loaded.
+    wide = answer(list(sizes), mean + 2)
+    made = [it for it in (model, other, wide) if isinstance(it, nn.Module)]
+    seen["shared"] = any(_share(one, two) for one, two in combinations(made, 2))
+    known = seen["moved"] is not None and isinstance(wide, nn.Module)
+    seen["copied after moving"] = _loaded(wide.double(), model, near(case)) if known else None
     return seen
 
 

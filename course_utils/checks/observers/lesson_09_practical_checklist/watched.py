@@ -33,6 +33,7 @@ def watched(
     """
     modules = list(modules)
     settings, flags, modes = settings_of(optimizer, scheduled), flags_of(modules), modes_of(modules)
+    hooked = hooks_on(optimizer)
     graphs = Graphs()
     runs: list[dict[str, Any]] = []
     steps: list[dict[str, Any]] = []
@@ -92,6 +93,7 @@ def watched(
         "training": [part.training for module in modules for part in module.modules()],
         "modes": modes_of(modules) == modes,
         "hooks": hooks_on(*parts_of(*modules)),
+        "optimizer's hooks": hooks_on(optimizer) - hooked,
         "flags": [mine == it for mine, it in zip(flags_of(modules), flags, strict=True)],
         "settings": None if optimizer is None else _others(settings, settings_of(optimizer, scheduled)),
         "rate": plain(optimizer.param_groups[0]["lr"]) if optimizer is not None else None,

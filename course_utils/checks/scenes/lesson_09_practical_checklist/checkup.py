@@ -45,6 +45,8 @@ def patient(case: Case) -> tuple[Patient, Optimizer, Callable[[], None]]:
     model = Patient(seed)
     inputs, targets = double(seed + 1, 6, 4), double(seed + 2, 6, 3)
     held = copy.deepcopy(model) if scene == "a copy is held" else model
+    if scene == "a copy is held":
+        model.first.weight.data = held.get_parameter("first.weight").data  # other parameters, and in part one memory
     parameters = [parameter for name, parameter in held.named_parameters() if not scene.startswith("left out: " + name)]
     optimizer: Optimizer = torch.optim.SGD(parameters, lr=RATE, momentum=0.9)
     if scene == "two groups":

@@ -14,22 +14,29 @@ class Warm(nn.Module):
     """Behaves differently in training, as dropout and batch norm do, but without chance. It counts what it sees."""
 
     seen: torch.Tensor
+    by: torch.Tensor
 
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("by", torch.tensor(1.4, dtype=torch.float64), persistent=False)  # not part of the state
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         if self.training:
             self.seen.add_(1)
-            return inputs * 1.4
+            return inputs * self.by
         return inputs
 
 
 def warm_network(case: Case) -> nn.Sequential:
-    """Return a network with a layer that has two modes. With `left` an earlier pass has left its gradients."""
+    """Return a network with a layer that has two modes.
+
+    With `left` an earlier pass has left its gradients, a weight has two names, and the model evaluates.
+    """
     model = nn.Sequential(nn.Linear(4, 5), deep(Warm()), nn.Tanh(), deep(nn.Linear(5, 3))).double()
     seeded(model, case.given["seed"])
     if case.given["left"]:
+        model[3].register_parameter("again", model.get_parameter("0.weight"))
+        model.eval()
         leave_gradients(model, case.given["seed"])
     return model

@@ -28,12 +28,13 @@ class Headed(nn.Module):
 def headed(case: Case) -> tuple[Headed, nn.Module]:
     """Return the model and the head to put in place.
 
-    With `oddities` an earlier pass has left gradients in both; in each a bias was frozen after it, and a part of the
-    body evaluates. With `steep` a gradient is long.
+    With `oddities` an earlier pass has left gradients in both; in each a bias was frozen after it, a part of the body
+    evaluates, and a parameter takes no part. With `steep` a gradient is long.
     """
     model, head = Headed(case.given["seed"]), new_head(case)
     if case.given.get("oddities"):
         model.body.add_module("drop", nn.Dropout(0.5).eval())
+        model.body.register_parameter("spare", nn.Parameter(torch.ones(3, dtype=torch.float64)))
         leave_gradients(model, case.given["seed"])
         leave_gradients(head, case.given["seed"] + 1)
         for part in (model.body[0], model.head, head):  # frozen after the pass: an optimizer that holds it moves it

@@ -39,11 +39,27 @@ def classes(case: Case) -> list[Batch]:
     ]
 
 
+class Counter(nn.Module):
+    """Counts its runs in training mode, as batch norm does."""
+
+    runs: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("runs", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        if self.training:
+            self.runs.add_(1)
+        return inputs
+
+
 def network(case: Case, scale: float = 0.5) -> nn.Sequential:
     """Return a small network for these batches, in float64.
 
     With `oddities` a bias is frozen, one parameter is no part of the result, one has two names, there is a buffer, and
-    a part evaluates. With `left` an earlier pass has left its gradients. With `steep` a gradient is long.
+    a part evaluates. With `left` an earlier pass has left its gradients. With `steep` a gradient is long. With `counts`
+    a part counts its runs.
     """
     last = nn.Linear(5, 3)
     model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), deep(last)).double()
@@ -53,6 +69,8 @@ def network(case: Case, scale: float = 0.5) -> nn.Sequential:
         model.register_buffer("count", torch.full((2,), 5.0, dtype=torch.float64))
         model.add_module("drop", nn.Dropout(0.5).eval())
         model[0].bias.requires_grad_(False)
+    if case.given.get("counts"):
+        model.add_module("counter", Counter())
     seeded(model, case.given["seed"], scale)
     steepen(model[0], case.given.get("steep", 1.0))
     if case.given.get("left"):

@@ -63,6 +63,20 @@ class AddingTensor(CountedTensor):
         return self
 
 
+class AddingToConstantsTensor(AddingTensor):
+    def __iadd__(self, other):
+        other = self.engine.lift(other)
+        if self.requires_grad or other.requires_grad or other.shape != self.shape:
+            return self + other
+        return super().__iadd__(other)
+
+
+class AddingToConstants(Counting):
+    """Writes in place where nothing is recorded."""
+
+    Tensor = AddingToConstantsTensor
+
+
 class Adding(Counting):
     Tensor = AddingTensor
 
@@ -334,6 +348,7 @@ WRONG = [
     CutBesideAnArray(),
     turned := TurnedDifference(),
     said(Overlooking(), "written in place"),
+    said(AddingToConstants(), "+= writes into its operand"),
 ]
 
 EQUIVALENT = {

@@ -102,10 +102,14 @@ def _assigned(engine: Engine) -> str:
     return "no error"
 
 
-def _in_place(engine: Engine) -> list[float]:
-    before = after = engine.tensor([1.5, 2.5], requires_grad=True) * 1.0
-    after += engine.tensor([1.0, 1.0])
-    return [float(number) for number in before.numpy()]
+def _in_place(engine: Engine) -> list[str]:
+    """Return which kinds of tensors `t += u` changes."""
+    leaf = engine.tensor([1.5, 2.5], requires_grad=True)
+    made = {"a result": leaf * 1.0, "a leaf": leaf, "a tensor that needs no gradient": engine.tensor([1.5, 2.5])}
+    for before in made.values():
+        after = before
+        after += engine.tensor([1.0, 1.0])
+    return [name for name, before in made.items() if [float(number) for number in before.numpy()] != [1.5, 2.5]]
 
 
 def _numbers(engine: Engine) -> Observation:

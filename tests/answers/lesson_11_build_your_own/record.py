@@ -77,6 +77,24 @@ class AddingToConstants(Counting):
     Tensor = AddingToConstantsTensor
 
 
+class WritableConstantsTensor(CountedTensor):
+    def __setitem__(self, index, value):
+        if self.requires_grad:
+            raise TypeError("nothing is written in place")
+        self.array[index] = value
+
+
+class WritableConstants(Counting):
+    """Writes in place where nothing is recorded."""
+
+    Tensor = WritableConstantsTensor
+
+
+class FlagByName(Counting):
+    def tensor(self, array, *, requires_grad=False):
+        return super().tensor(array, requires_grad)
+
+
 class Adding(Counting):
     Tensor = AddingTensor
 
@@ -349,6 +367,8 @@ WRONG = [
     turned := TurnedDifference(),
     said(Overlooking(), "written in place"),
     said(AddingToConstants(), "+= writes into its operand"),
+    said(WritableConstants(), "written in place"),
+    FlagByName(),
 ]
 
 EQUIVALENT = {

@@ -154,8 +154,8 @@ def _of_leaf(s: Situation, owner: str, leaf: torch.Tensor, grad: str, where: tup
         fix = "# use what autograd.grad returned; or backward(), which fills .grad"
         return card("grad-is-none", headline, why, fix, (asked[-1], *places), False)
     why = (
-        f"`{owner}`{also} has received no gradient. Most often backward() did not run yet, zero_grad() emptied it, or "
-        f"the loss does not depend on it. Or a Function's backward returned None for it."
+        f"`{owner}`{also} holds no gradient. Most often backward() did not run yet, zero_grad() or a hook "
+        f"emptied it, or the loss does not depend on it. Or a Function's backward returned None for it."
     )
     return card(
         "grad-is-none",

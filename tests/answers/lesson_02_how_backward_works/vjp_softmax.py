@@ -112,3 +112,10 @@ def softmax_from_the_end_as_the_last(y, v, dim):
 
 
 WRONG += [said(softmax_from_the_end_as_the_last, "dim is ignored")]
+
+
+def softmax_from_the_end_as_the_second(y, v, dim):
+    return RIGHT[0](y, v, dim if dim >= 0 or y.dim() == 1 else 1)
+
+
+WRONG += [softmax_from_the_end_as_the_second]

@@ -191,3 +191,32 @@ def in_single_precision(model, images, labels):
 
 
 WRONG += [written_into_the_images, in_single_precision]
+
+
+@torch.no_grad()
+def by_single_products(model, images, labels):
+    """Multiplies in single precision, a layer's parameters as well."""
+    total = 0.0
+    for part, label in zip(images.tensor_split(20), labels.tensor_split(20), strict=True):
+        result = part
+        for layer in model:
+            if isinstance(layer, torch.nn.Tanh):
+                result = result.tanh_()
+            else:
+                result = torch.addmm(layer.bias.float(), result.float(), layer.weight.float().T)
+        total += cross_entropy(result, label, reduction="sum").item()
+    return total / len(images)
+
+
+@torch.no_grad()
+def written_over_from_the_first(model, images, labels):
+    """Keeps what the first layer gives where the images are, if it has room there."""
+    total = 0.0
+    for part, label in zip(images.tensor_split(20), labels.tensor_split(20), strict=True):
+        made = model[0](part)
+        made = part.copy_(made) if made.shape == part.shape else made
+        total += cross_entropy(model[1:](made), label, reduction="sum").item()
+    return total / len(images)
+
+
+WRONG += [by_single_products, written_over_from_the_first]

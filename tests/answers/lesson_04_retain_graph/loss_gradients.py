@@ -202,3 +202,17 @@ GUARDS = {
     },
     "a function leaves modes, flags, hooks": {"left": WRONG[2]},
 }
+
+
+def gradients_of_sums_taken_apart(losses, parameters):
+    """Takes the gradients of each running sum, less those of the one before: small ones lose their digits."""
+    total, before, found = 0, [0 for _ in parameters], []
+    for number, loss in enumerate(losses, 1):
+        total = total + loss
+        now = torch.autograd.grad(total, parameters, retain_graph=number < len(losses))
+        found.append([a - b for a, b in zip(now, before, strict=True)])
+        before = now
+    return found
+
+
+WRONG += [gradients_of_sums_taken_apart]

@@ -259,3 +259,25 @@ GUARDS = {
     },
     "The tensors of the batch require no gradient and keep their numbers.": {"batch": td_writes_rewards},
 }
+
+
+def td_nothing_at_the_end(network, target_network, batch, discount):
+    states, actions, rewards, next_states, done = batch
+    values = network(states).gather(1, actions[:, None])[:, 0]
+    with torch.no_grad():
+        goals = (rewards + discount * target_network(next_states).amax(1)) * (1 - done)
+    return mse_loss(values, goals)
+
+
+def td_chosen_by_network(network, target_network, batch, discount):
+    """The double network of the literature."""
+    states, actions, rewards, next_states, done = batch
+    values = network(states).gather(1, actions[:, None])[:, 0]
+    with torch.no_grad():
+        liked = network(next_states).argmax(1, keepdim=True)
+        goals = rewards + discount * (1 - done) * target_network(next_states).gather(1, liked)[:, 0]
+    return mse_loss(values, goals)
+
+
+MISCONCEIVED["nothing at the end"] = td_nothing_at_the_end
+MISCONCEIVED["chosen by network"] = td_chosen_by_network

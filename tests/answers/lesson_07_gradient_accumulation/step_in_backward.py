@@ -277,3 +277,20 @@ GUARDS = {
     "Calling `remove()` on each handle brings back normal behaviour": {"removed": ONE_SLIP["removed"]},
     "The parameters stay the same objects": {"same": ONE_SLIP["same"], "modes": ONE_SLIP["modes"]},
 }
+
+
+def step_cleared_by_the_next(model, lr):
+    """Clears .grad when the next gradient of the same parameter arrives, before that is added."""
+
+    def moving(parameter):
+        def move(gradient):
+            with torch.no_grad():
+                parameter.sub_(lr * gradient)
+            parameter.grad = None
+
+        return move
+
+    return [it.register_hook(moving(it)) for it in model.parameters() if it.requires_grad]
+
+
+WRONG += [said(step_cleared_by_the_next, "gradients left")]

@@ -166,7 +166,20 @@ def clipped_near(model, optimizer, scheduler, windows, max_norm):
     return norms
 
 
-RIGHT = [clipped_once, clipped_by_hand]
+def clipped_what_the_optimizer_holds(model, optimizer, scheduler, windows, max_norm):
+    held = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    norms = []
+    for window in windows:
+        optimizer.zero_grad()
+        for inputs, targets in window:
+            (cross_entropy(model(inputs), targets) / len(window)).backward()
+        norms.append(clip_grad_norm_(held, max_norm).item())
+        optimizer.step()
+        scheduler.step()
+    return norms
+
+
+RIGHT = [clipped_once, clipped_by_hand, clipped_what_the_optimizer_holds]
 
 MISCONCEIVED = {
     "clipped while it grows": clipper(inner=clip_grad_norm_),
@@ -224,6 +237,8 @@ EQUIVALENT = {
     "clipped_by_hand: if norm > max_norm: ... | norms.append(norm) -> (swapped)": "Neither statement reads what the other writes.",
     "clipped_by_hand: norms.append(norm) | optimizer.step() -> (swapped)": "Neither statement reads what the other writes.",
     "clipped_by_hand: optimizer.zero_grad() | scheduler.step() -> (swapped)": "Neither statement reads what the other writes.",
+    "clipped_what_the_optimizer_holds: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
+    "clipped_what_the_optimizer_holds: (cross_entropy(model(inputs), targets) / len(window)).backward() -> (cross_entropy(model(inputs), targets) / len(window)).backward(retain_graph=True)": "The loss has no name, so its graph goes at the end of the statement all the same.",
 }
 
 GUARDS = {

@@ -52,7 +52,15 @@ def reverse_by_the_last_strength(x, strength):
     return hooked(lambda gradient, _: -reverse_by_the_last_strength.strength * gradient)(x, strength)
 
 
-RIGHT = [hooked(turn), lambda x, s: Reversal.apply(x, s), reverse_by_arithmetic, reverse_by_node]
+def reverse_beside_the_rest(x, strength):
+    turned = -strength * x
+    return turned + (x - turned).detach()
+
+
+RIGHT = [
+    *(hooked(turn), lambda x, s: Reversal.apply(x, s), reverse_by_arithmetic, reverse_by_node),
+    reverse_beside_the_rest,
+]
 
 
 def reverse_once(x, strength):

@@ -290,7 +290,7 @@ WRONG = [
     partial(maps_of, strongest=lambda gradient: gradient),
     lambda *given: maps_of(*given).squeeze(),
     saliency_without_a_pass,
-    partial(maps_of, strongest=lambda gradient: gradient.amax(1).abs()),
+    said(partial(maps_of, strongest=lambda gradient: gradient.amax(1).abs()), "with a sign"),
     saliency_after_a_look,
 ]
 

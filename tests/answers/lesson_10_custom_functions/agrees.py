@@ -227,7 +227,7 @@ EQUIVALENT = {
 GUARDS = {
     "Return True if the backward agrees with what the forward does near `x`": {"kind": WRONG[4]},
     "for each possible incoming gradient": {"verdict": MISCONCEIVED["only the sum"]},
-    "A NaN that the forward does not give is an error": {"verdict": MISCONCEIVED["NaN let through"]},
+    "The forward gives no NaN; one in the backward is an error": {"verdict": MISCONCEIVED["NaN let through"]},
     "the check does not accept a call of `gradcheck`": {"own": agrees_by_library},
     "`x` requires no gradient, and is afterwards as it was.": {"left alone": agrees_and_leaves_a_gradient},
 }

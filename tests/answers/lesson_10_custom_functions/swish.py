@@ -265,3 +265,32 @@ GUARDS = {
     "After the pass nothing is left in memory that belongs to it.": {"freed": WRONG[7]},
     "the inputs, the gradient mode and PyTorch's global random generator stay as they were": {"left alone": WRONG[4]},
 }
+
+
+def _got_back(ctx, x, beta):
+    y = x * torch.sigmoid(beta * x)
+    ctx.save_for_backward(x, beta, y)
+    return y
+
+
+def _by_division(ctx, g):
+    """The sigmoid is the result divided by x, which is not so where x is 0."""
+    x, beta, y = ctx.saved_tensors
+    s = y / x
+    return g * (s + beta * y * (1 - s)), (g * x * y * (1 - s)).sum_to_size(beta.shape)
+
+
+def _result_alone(ctx, x, beta):
+    ctx.save_for_backward(x, beta, beta * x)
+    return x * torch.sigmoid(beta * x)
+
+
+def _by_the_product(ctx, g):
+    """x is the product divided by beta, which is not so where beta is 0."""
+    _, beta, product = ctx.saved_tensors
+    x, s = product / beta, torch.sigmoid(product)
+    bend = s * (1 - s)
+    return g * (s + product * bend), (g * x**2 * bend).sum_to_size(beta.shape)
+
+
+WRONG += [function(_got_back, _by_division), function(_result_alone, _by_the_product)]

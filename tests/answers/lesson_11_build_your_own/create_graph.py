@@ -351,6 +351,16 @@ class CutWhereNotAsked(Counting):
         return parts
 
 
+class FlagsByName(Counting):
+    def grad(self, output, inputs, gradient=None, *, retain_graph=None, create_graph=False):
+        return super().grad(output, inputs, gradient, retain_graph, create_graph)
+
+
+class Renamed(Counting):
+    def grad(self, output, inputs, g=None, retain_graph=None, create_graph=False):
+        return super().grad(output, inputs, g, retain_graph, create_graph)
+
+
 WRONG = [
     *(FirstAlone(), GivenCut(), NotItself(), Renaming()),
     each_once := EachOnce(),
@@ -376,6 +386,7 @@ WRONG = [
     begins_with_more := BeginsWithMore(),
     said(RawProductAndLog(), "operands are constants"),
     CutWhereNotAsked(),
+    *(FlagsByName(), Renamed()),
 ]
 
 GUARDS = {

@@ -270,6 +270,25 @@ class Emptied(WithSGD):
     Optimizer = EmptiedSGD
 
 
+class AfterStepsSGD(CountedSGD):
+    stepped = False
+
+    def step(self):
+        super().step()
+        self.stepped = True
+
+    def zero_grad(self):
+        if self.stepped:
+            super().zero_grad()
+        self.stepped = False
+
+
+class AfterSteps(WithSGD):
+    """Clears what a step has used, and nothing else."""
+
+    Optimizer = AfterStepsSGD
+
+
 RIGHT = [Counting(), taping(), generating(), subclassing(), numbering()]
 
 MISCONCEIVED = {
@@ -302,6 +321,7 @@ WRONG = [
     new_arrays := NewArrays(),
     Renamed(),
     said(Emptied(), "None is an error"),
+    AfterSteps(),
 ]
 
 EQUIVALENT = {

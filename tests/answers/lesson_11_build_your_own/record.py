@@ -63,6 +63,38 @@ class AddingTensor(CountedTensor):
         return self
 
 
+class AddingToConstantsTensor(AddingTensor):
+    def __iadd__(self, other):
+        other = self.engine.lift(other)
+        if self.requires_grad or other.requires_grad or other.shape != self.shape:
+            return self + other
+        return super().__iadd__(other)
+
+
+class AddingToConstants(Counting):
+    """Writes in place where nothing is recorded."""
+
+    Tensor = AddingToConstantsTensor
+
+
+class WritableConstantsTensor(CountedTensor):
+    def __setitem__(self, index, value):
+        if self.requires_grad:
+            raise TypeError("nothing is written in place")
+        self.array[index] = value
+
+
+class WritableConstants(Counting):
+    """Writes in place where nothing is recorded."""
+
+    Tensor = WritableConstantsTensor
+
+
+class FlagByName(Counting):
+    def tensor(self, array, *, requires_grad=False):
+        return super().tensor(array, requires_grad)
+
+
 class Adding(Counting):
     Tensor = AddingTensor
 
@@ -334,6 +366,9 @@ WRONG = [
     CutBesideAnArray(),
     turned := TurnedDifference(),
     said(Overlooking(), "written in place"),
+    said(AddingToConstants(), "+= writes into its operand"),
+    said(WritableConstants(), "written in place"),
+    FlagByName(),
 ]
 
 EQUIVALENT = {

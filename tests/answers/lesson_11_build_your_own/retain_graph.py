@@ -114,7 +114,10 @@ class WrongWay(Counting):
 class RootAlone(Counting):
     def passed(self, root, gradient, keep):
         self.root = root
-        return super().passed(root, gradient, keep)
+        try:
+            return super().passed(root, gradient, keep)
+        finally:
+            self.root = None
 
     def applied(self, node, g, keep):
         return super().applied(node, g, keep and node is self.root)
@@ -227,6 +230,28 @@ class SeedsAddUp(Counting):
         return super().passed(root, gradient, keep)
 
 
+class ByNameTensor(CountedTensor):
+    def backward(self, gradient=None, *, retain_graph=False):
+        super().backward(gradient, retain_graph)
+
+
+class ByName(Counting):
+    """Takes the flag by its name alone."""
+
+    Tensor = ByNameTensor
+
+
+class RenamedTensor(CountedTensor):
+    def backward(self, g=None, retain_graph=False):
+        super().backward(g, retain_graph)
+
+
+class Renamed(Counting):
+    """Has another name for the gradient."""
+
+    Tensor = RenamedTensor
+
+
 WRONG = [
     WrongWay(),
     said(RootAlone(), "retain_graph is ignored"),
@@ -240,6 +265,7 @@ WRONG = [
     DoubledFactors(),
     FromOneNumber(),
     said(SeedsAddUp(), "the first pass counts again"),
+    *(ByName(), Renamed()),
 ]
 
 GUARDS = {

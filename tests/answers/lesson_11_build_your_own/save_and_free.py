@@ -4,7 +4,7 @@ import weakref
 
 import numpy as np
 
-from tests.answers.lesson_11_build_your_own.counted import CountedNode
+from tests.answers.lesson_11_build_your_own.counted import CountedNode, CountedTensor
 from tests.answers.lesson_11_build_your_own.counting import Counting
 from tests.answers.lesson_11_build_your_own.generating import generating
 from tests.answers.lesson_11_build_your_own.numbering import numbering
@@ -264,6 +264,30 @@ class LeafMarked(Counting):
                 to.spent = True
 
 
+class HoldsTheLastPass(Counting):
+    """Has the nodes of the last pass in a list until the next one."""
+
+    ran = ()
+
+    def passed(self, root, gradient, keep):
+        self.ran = []
+        return super().passed(root, gradient, keep)
+
+    def applied(self, node, g, keep):
+        self.ran.append(node)
+        return super().applied(node, g, keep)
+
+
+class HoldsLeaves(Counting):
+    """Lists the leaves that are used."""
+
+    def record(self, name, array, operands, kept, rule):
+        made = super().record(name, array, operands, kept, rule)
+        self.known = [*getattr(self, "known", ()), *(made.grad_fn.inputs if made.grad_fn else ())]
+        self.known = [one for one in self.known if isinstance(one, CountedTensor)]
+        return made
+
+
 WRONG = [
     said(NothingDone(), "never freed"),
     said(BothFactors(), "more than the rules need"),
@@ -276,6 +300,8 @@ WRONG = [
     said(ByValueError(), "an error of another kind"),
     said(AllButTheFirst(), "gradients stay on the nodes"),
     LeafMarked(),
+    held_after_a_pass := HoldsTheLastPass(),
+    HoldsLeaves(),
 ]
 
 GUARDS = {
@@ -287,6 +313,7 @@ GUARDS = {
     },
     "Intermediate tensors that you hold keep their numbers.": {"value": MISCONCEIVED["freed too early"]},
     "A graph dies with the last reference to it, at once": {"dropped": MISCONCEIVED["a circle of references"]},
+    "Nor does the engine hold it.": {"gone": held_after_a_pass},
     "A pass that meets a node that was freed raises a **RuntimeError that says so**": {
         "passes": MISCONCEIVED["an error of another kind"],
         "says": no_words,

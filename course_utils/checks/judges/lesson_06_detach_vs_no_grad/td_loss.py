@@ -141,6 +141,23 @@ def _best_actions(case: Case, seen: Observation) -> bool:
     return not _loss_is(case, seen) and close(seen["returned"], (_values(case).amax(1) - _goals(case)).square().mean())
 
 
+def _nothing_at_the_end(case: Case, seen: Observation) -> bool | None:
+    """Tell whether the goal is 0 where the episode has ended, the reward included; None where the loss is right."""
+    goals = _goals(case)
+    goals[case.given["done"].tensor().bool()] = 0.0
+    return None if _loss_is(case, seen) else close(seen["returned"], _td(case, goals)[0])
+
+
+def _chosen_by_network(case: Case, seen: Observation) -> bool | None:
+    """Tell whether target_network gave the values of the actions that network likes best; None as above."""
+    next_states = case.given["next_states"].tensor()
+    with torch.no_grad():
+        liked, later = (network(next_states) for network in q_networks(case))
+    best = later.gather(1, liked.argmax(1, keepdim=True))[:, 0] * (1 - case.given["done"].tensor().to(later.dtype))
+    goals = case.given["rewards"].tensor() + case.given["discount"] * best
+    return None if _loss_is(case, seen) else close(seen["returned"], _td(case, goals)[0])
+
+
 def _values(case: Case) -> torch.Tensor:
     result: torch.Tensor = q_networks(case)[0](case.given["states"].tensor()).detach()
     return result
@@ -206,6 +223,17 @@ EXERCISE = Exercise(
             "Your loss takes the largest value of each state. What is to learn is the value of the action that was "
             "taken.",
             _best_actions,
+        ),
+        Misconception(
+            "nothing at the end",
+            "Your goals are 0 where the episode has ended. The reward counts there, too: only the next state does not.",
+            _nothing_at_the_end,
+        ),
+        Misconception(
+            "chosen by network",
+            "Your goals take the action that network likes best in the next state. Asked for is the best one by "
+            "target_network's own values.",
+            _chosen_by_network,
         ),
         Misconception(
             "done turned round",

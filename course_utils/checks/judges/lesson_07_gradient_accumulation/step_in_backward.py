@@ -143,7 +143,7 @@ EXERCISE = Exercise(
         Misconception(
             "gradients left",
             "The first pass moved the parameters by the right amount, but .grad still holds gradients after it. They "
-            "take memory, and the next pass adds to them.",
+            "take memory that is to be free by then.",
             lambda case, seen: _gradient_left(case, seen) and not _zeros(seen),
         ),
         Misconception(

@@ -150,7 +150,7 @@ def by_rule(rule: _Rule) -> Callable[[Case, Observation], bool]:
             return False
         right = gradients(case, rule)
         pairs = zip((seen["through"][0], seen["beside"]), (right["through"][0], right["beside"]), strict=True)
-        return all(close(mine, wanted) for mine, wanted in pairs)
+        return all(_arrived(mine, wanted, "").ok for mine, wanted in pairs)
 
     return explains
 

@@ -19,8 +19,9 @@ from course_utils.checks.judges.lesson_10_custom_functions.functions import (
 
 
 def _numbers(seed: int, sizes: tuple[int, int], beta: torch.Tensor, large: bool) -> torch.Tensor:
-    """Return x; where asked, with a row whose products with beta have exponentials that overflow."""
+    """Return x with a 0; where asked, with a row whose products with beta have exponentials that overflow."""
     x = spread(seed, *sizes)
+    x[-1, -1] = 0.0
     if large:
         x[0] = 1e4 * x[0].abs() * beta.sign()
     return x
@@ -38,6 +39,8 @@ def _cases(seed: int) -> list[Case]:
     for n, (name, (shape, learned)) in enumerate(shapes.items()):
         sizes = (4, 4) if name in ("a beta for each column", "x is data") else (3, 4)  # who confuses the two is told
         beta = spread(seed + n + 20, *shape)
+        if name == "a beta for each row":
+            beta[0] = 0.0
         given = {
             "x": Array.of(_numbers(seed + n, sizes, beta, large=not learned)),
             "beta": Array.of(beta),

@@ -31,7 +31,7 @@ _TRIED = {
     "created": "A pass with create_graph=True over `(x.exp() * x * u).sum()`, and one more without it,",
     "switched": "Passes by engine.grad, with and without create_graph=True,",
     "left": "`engine.grad(y, [x])` after a `backward()` to x",
-    "given": "`engine.grad(x * x, [x], v, create_graph=True)` for a v that requires a gradient",
+    "given": "`engine.grad((x * x).sum(), [x], gradient=g)`, then `engine.grad(x * x, [x], v, None, True)`,",
     "asked": "`engine.grad(y, [x, y, x])`",
     "inside": "`engine.grad(y, [x], create_graph=True)` inside `with engine.no_grad()`",
     "inner": "`engine.grad(y, [h, u, x])`, for y = (h * h).sum() of h = x.exp() and a leaf u that is not used,",

@@ -45,6 +45,7 @@ def _steps(given: dict[str, Any], way: str = "") -> list[list[torch.Tensor]]:
 _TRIED = {
     "added": "Running two passes to one leaf, from two results,",
     "apart": "Running a pass with a given gradient to two leaves",
+    "cleared": "A pass and zero_grad(), with no step between, and both again,",
     "trained": "Four steps of SGD over three parameters, one of which is not used,",
 }
 
@@ -70,6 +71,9 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         yield Finding("second", found.ok, found.message)
     if not raised(seen["trained"]):
         yield from _trained(given, seen["trained"])
+    if not raised(seen["cleared"]):
+        text = "After a pass and zero_grad(), with no step between, a .grad is neither None nor zero."
+        yield Finding("cleared", _all_cleared(seen["cleared"]), text)
 
 
 def _trained(given: dict[str, Any], seen: Any) -> Iterator[Finding]:
@@ -78,7 +82,7 @@ def _trained(given: dict[str, Any], seen: Any) -> Iterator[Finding]:
         for number, (mine, right) in enumerate(zip(seen["after"], _steps(given), strict=True), 1)
         for name, value, wanted in zip(("w", "a parameter without a gradient", "b"), mine, right, strict=True)
     ]
-    cleared = all(value is None or not value.tensor().any() for values in seen["cleared"] for value in values)
+    cleared = all(_all_cleared(values) for values in seen["cleared"])
     first = all(found.ok for found in steps[:3])
     for found in steps if cleared or not first else ():  # else the later ones go by gradients that stayed
         yield Finding("steps", found.ok, found.message)
@@ -90,6 +94,10 @@ def _trained(given: dict[str, Any], seen: Any) -> Iterator[Finding]:
     yield Finding("in place", seen["in place"] or not first, text)
     text = "After step() a parameter is no leaf any more: it has a grad_fn, or requires no gradient."
     yield Finding("leaves", all(state == [True, False] for state in seen["states"]), text)
+
+
+def _all_cleared(values: list[Any]) -> bool:
+    return all(value is None or not value.tensor().any() for value in values)
 
 
 def _like(way: str) -> Callable[..., bool]:

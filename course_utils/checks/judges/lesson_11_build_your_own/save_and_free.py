@@ -8,7 +8,14 @@ from typing import Any
 from course_utils.checks.data import Observation
 from course_utils.checks.exercise import Finding, Misconception
 from course_utils.checks.judges.lesson_11_build_your_own import backward
-from course_utils.checks.judges.lesson_11_build_your_own.freeing import ended, kept, passes, right_gradients, too_many
+from course_utils.checks.judges.lesson_11_build_your_own.freeing import (
+    SLACK,
+    ended,
+    kept,
+    passes,
+    right_gradients,
+    too_many,
+)
 from course_utils.checks.judges.lesson_11_build_your_own.stages import Stage, exercise, nothing, raised
 from course_utils.checks.scenes.lesson_11_build_your_own.passes import WITHOUT
 
@@ -26,6 +33,9 @@ _RIGHT = {**_FINE, _TWICE: ["ok", "RuntimeError"], _PART: ["ok", "RuntimeError"]
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
     yield from passes(seen["passes"], WITHOUT)
     yield from kept(seen["kept"], _MOMENTS)
+    for when, count in zip(("without a pass", "after a pass"), seen["gone"], strict=True):
+        text = f"With x and `(x.exp() * x).sum()` deleted {when}, the engine itself still holds what leads to x."
+        yield Finding("gone", raised(count) or count <= SLACK, text)
     text = "After a pass an intermediate result that is still held has other numbers than before."
     yield Finding("value", raised(seen["value"]) or seen["value"] == [1.5, 2.5], text)
 

@@ -148,8 +148,8 @@ def _given(engine: Engine) -> Observation:
     """Take gradients from given ones: of a single number, and of one that requires a gradient itself."""
     x = engine.tensor([0.5, 2.0], requires_grad=True)
     v = engine.tensor([1.0, 3.0], requires_grad=True)
-    (single,) = engine.grad((x * x).sum(), [x], engine.tensor(3.0))
-    (g,) = engine.grad(x * x, [x], v, create_graph=True)
+    (single,) = engine.grad((x * x).sum(), [x], gradient=engine.tensor(3.0))
+    (g,) = engine.grad(x * x, [x], v, None, True)
     return {"single": numbers(single), "of given": numbers(engine.grad((g * g).sum(), [v])[0])}
 
 

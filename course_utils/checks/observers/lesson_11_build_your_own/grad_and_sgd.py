@@ -83,11 +83,23 @@ def _trained(engine: Engine, given: dict[str, Any]) -> Observation:
     }
 
 
+def _cleared(engine: Engine) -> list[Any]:
+    """Return what a gradient is after zero_grad() where no step came between, after the first pass and the second."""
+    x = engine.tensor([1.5, 2.5], requires_grad=True)
+    optimizer, found = engine.SGD([x], 0.5), []
+    for _ in range(2):
+        (x * 3.0).sum().backward()
+        optimizer.zero_grad()
+        found.append(numbers(x.grad))
+    return found
+
+
 def look(engine: Engine, given: dict[str, Any]) -> Observation:
     return {
         "added": attempt(lambda: _added(engine)),
         "apart": attempt(lambda: _apart(engine)),
         "trained": attempt(lambda: _trained(engine, given)),
+        "cleared": attempt(lambda: _cleared(engine)),
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from course_utils.checks.data import Observation, type_name
+from course_utils.checks.data import Observation, Raised, type_name
 from course_utils.checks.observers.lesson_11_build_your_own.engines import (
     Engine,
     Look,
@@ -87,7 +87,7 @@ def _turned(engine: Engine) -> list[str]:
 
 def _copied(engine: Engine) -> list[float]:
     given = np.array([1.5, 2.5])
-    x = engine.tensor(given, requires_grad=True)
+    x = engine.tensor(given, True)
     given[0] = 7.0
     return [float(number) for number in x.numpy()]
 
@@ -97,15 +97,24 @@ def _made(engine: Engine) -> Observation:
 
 
 def _assigned(engine: Engine) -> str:
-    x = engine.tensor([1.5, 2.5], requires_grad=True)
-    x[0] = 7.0
-    return "no error"
+    """Write to a leaf, to a result and to a constant."""
+    leaf = engine.tensor([1.5, 2.5], requires_grad=True)
+    ended = [attempt(lambda t=t: _write(t)) for t in (leaf, leaf * 1.0, engine.tensor([1.5, 2.5]))]  # type: ignore[misc]
+    return "raised" if all(isinstance(it, Raised) for it in ended) else "no error"
 
 
-def _in_place(engine: Engine) -> list[float]:
-    before = after = engine.tensor([1.5, 2.5], requires_grad=True) * 1.0
-    after += engine.tensor([1.0, 1.0])
-    return [float(number) for number in before.numpy()]
+def _write(tensor: Any) -> None:
+    tensor[0] = 7.0
+
+
+def _in_place(engine: Engine) -> list[str]:
+    """Return which kinds of tensors `t += u` changes."""
+    leaf = engine.tensor([1.5, 2.5], requires_grad=True)
+    made = {"a result": leaf * 1.0, "a leaf": leaf, "a tensor that needs no gradient": engine.tensor([1.5, 2.5])}
+    for before in made.values():
+        after = before
+        after += engine.tensor([1.0, 1.0])
+    return [name for name, before in made.items() if [float(number) for number in before.numpy()] != [1.5, 2.5]]
 
 
 def _numbers(engine: Engine) -> Observation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 from course_utils.checks.data import Observation, Raised
@@ -40,6 +41,18 @@ def _kept(engine: Engine, name: str) -> Observation:
     return seen
 
 
+def _gone(engine: Engine, passing: bool) -> float:
+    """Return how many arrays are alive when a leaf and its graph are deleted, circles of references collected."""
+    with counting() as alive:
+        x, _ = large(engine)
+        result = (x.exp() * x).sum()  # type: ignore[attr-defined]
+        if passing:
+            result.backward()
+        del x, _, result
+        gc.collect(0)
+        return alive()
+
+
 def _value(engine: Engine) -> list[float]:
     held = engine.tensor([1.0, 2.0], requires_grad=True) + 0.5
     (held * held).sum().backward()
@@ -49,6 +62,7 @@ def _value(engine: Engine) -> list[float]:
 def look(engine: Engine, given: dict[str, Any]) -> Observation:
     return {
         "value": attempt(lambda: _value(engine)),
+        "gone": [attempt(lambda p=passing: _gone(engine, p)) for passing in (False, True)],  # type: ignore[misc]
         "kept": {name: attempt(lambda n=name: _kept(engine, n)) for name in KEPT},  # type: ignore[misc]
         "passes": {name: attempt(lambda s=scene: passes_over(engine, s)) for name, scene in WITHOUT.items()},  # type: ignore[misc]
     }

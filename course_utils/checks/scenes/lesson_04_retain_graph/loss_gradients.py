@@ -25,5 +25,5 @@ def trunk_and_losses(case: Case) -> tuple[nn.Module, torch.Tensor, list[torch.Te
     h = trunk(numbers(seed + 1, 5, 4))
     widths = [3, 3] if case.given["alike"] else [3, 2, 5][:count]
     heads = [seeded(nn.Linear(6, width), seed + 10 + width) for width in widths]
-    losses = [case.given["times"] * head(h).sin().square().mean() for head in heads]
+    losses = [times * head(h).sin().square().mean() for times, head in zip(case.given["times"], heads, strict=True)]
     return trunk, h, losses, [parameter for head in heads for parameter in head.parameters()]

@@ -40,6 +40,7 @@ ON_THREE_AXES: dict[str, Callable[[Any], Any]] = {
         for axis in (None, 0, 1, 2, -1, -2, -3)
         for keepdims in (False, True)
     },
+    "x.sum(1)": lambda x: x.sum(1),
     "x[-1]": lambda x: x[-1],
     "x[1, -2, 0]": lambda x: x[1, -2, 0],
     "x[..., -1]": lambda x: x[..., -1],

@@ -81,10 +81,18 @@ WITH = {
 
 
 def run_pass(result: Any, retain: bool | None, tensor: Callable[[Any], Any]) -> None:
-    """Run one pass. One from several numbers begins with ones, which `tensor` makes of an array."""
+    """Run one pass. One from several numbers begins with ones, which `tensor` makes of an array.
+
+    Such a pass gets its flag by place, if it is to retain, and else both arguments by name.
+    """
     shape = tuple(result.shape)
-    given = () if shape == () else (tensor(np.ones(shape)),)
+    if shape == ():
+        result.backward(**({} if retain is None else {"retain_graph": retain}))
+        return
+    ones = tensor(np.ones(shape))
     if retain is None:
-        result.backward(*given)
+        result.backward(ones)
+    elif retain:
+        result.backward(ones, True)
     else:
-        result.backward(*given, retain_graph=retain)
+        result.backward(gradient=ones, retain_graph=False)

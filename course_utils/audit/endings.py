@@ -56,13 +56,14 @@ def endless_targets(file: str, scope: ast.AST) -> tuple[Ending, ...]:
         return ()
     named = _handed(scope, nodes) | _columns(file, nodes) | (step_flags(nodes) if can_end(file) else set())
     placed = unpacked_flags(file, nodes, _ends)
+    given = named | placed
     every = nodes if isinstance(scope, ast.FunctionDef) else list(ast.walk(tree))
     found = []
     for node in targets:
         used = _used(every, node)
         unused = min(named - used, default="") or min(placed - used, default="")
-        member = unused or ("" if named | placed else _member(file, nodes))
-        flag = member or ("" if named | placed else never_kept(file, scope))
+        member = unused or ("" if given else _member(file, nodes))
+        flag = member or ("" if given else never_kept(file, scope))
         if flag:
             found.append(Ending(Spot(file, node.lineno), flag, bool(unused), not member))
     return tuple(found)
@@ -231,11 +232,10 @@ def _unpacked(file: str) -> bool:
     """Say whether a file takes anything with a flag apart into names that is no step: it may be a record."""
     tree = tree_of(file)
     for node in ast.walk(tree) if tree is not None else ():
-        target = node.targets[0] if isinstance(node, ast.Assign) else None
-        steps = isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and called(node.value) == "step"
-        # `state, done = env.reset(), False` takes nothing apart.
-        parted = isinstance(target, ast.Tuple) and not isinstance(node.value, ast.Tuple)  # type: ignore[attr-defined]
-        if parted and not steps and any(is_flag(it) for it in names_of(target)):
+        if not isinstance(node, ast.Assign) or isinstance(node.value, ast.Tuple):
+            continue  # `state, done = env.reset(), False` takes nothing apart
+        target, steps = node.targets[0], isinstance(node.value, ast.Call) and called(node.value) == "step"
+        if isinstance(target, ast.Tuple) and not steps and any(is_flag(it) for it in names_of(target)):
             return True
     return False
 

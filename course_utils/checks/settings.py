@@ -70,8 +70,9 @@ def settings() -> dict[str, str]:
 def changed_since(before: Mapping[str, str]) -> list[list[str]]:
     """Return each setting that is another than before, with what it was and what it is."""
     after = settings()
-    told = after.keys() - ({_IMPORTED} if after[_IMPORTED] == before[_IMPORTED] else {_IMPORTED, _FILTERS})
-    return [[what, before[what], now] for what, now in after.items() if what in told and now != before[what]]
+    changed = [[what, before[what], now] for what, now in after.items() if now != before[what]]
+    silent = (_IMPORTED, _FILTERS) if after[_IMPORTED] != before[_IMPORTED] else ()
+    return [entry for entry in changed if entry[0] not in silent]
 
 
 def left_changed(seen: Observation) -> Iterator[Finding]:

@@ -98,13 +98,15 @@ def draw(
         )
     check_direction(direction, "draw")
     as_code = direction == "code"
-    if isinstance(tensors[0], Recording):
-        if len(tensors) > 1 or values or (names and not cuts):
-            raise TypeError("draw(recording) takes one recording alone: names are given to record_backward(loss, x=x)")
-        return _watched(tensors[0], cuts or {}, names, as_code)
-    if all(map(is_own, tensors)):
-        if cuts:
-            raise ValueError("draw() shows cuts in graphs of PyTorch's tensors only")
+    recording = tensors[0] if isinstance(tensors[0], Recording) else None
+    if recording is not None and (len(tensors) > 1 or values or (names and not cuts)):
+        raise TypeError("draw(recording) takes one recording alone: names are given to record_backward(loss, x=x)")
+    own = all(map(is_own, tensors)) if recording is None else recording.own
+    if own and cuts:
+        raise ValueError("draw() shows cuts in graphs of PyTorch's tensors only")
+    if recording is not None:
+        return _watched(recording, cuts or {}, names, as_code)
+    if own:
         graph, made = own_graph(tensors, names)
         known = own_values(names, made) if values else None
         return _picture(graph, boxes_of(graph, made, Saved(()), known), as_code)
@@ -131,23 +133,25 @@ def _watched(
     recording: Recording, cuts: Mapping[str, str | Sequence[str]], names: Mapping[str, Any], as_code: bool
 ) -> Picture:
     """Return a recorded pass. It holds names and no tensors: of these `names` has the ones that cuts speak of."""
-    if cuts and recording.own:
-        raise ValueError("draw() shows cuts in graphs of PyTorch's tensors only")
     check_names(names, "draw")
     given = {index: {name: names[name] for name in own if name in names} for index, own in recording.made.items()}
     found = cuts_of(cuts, names, recording.graph, given, values=True)
     drawn, alt = at_once(recording, _apart(found))
-    told = [cut.sentence for cut in found]
-    return _drawn(drawn, " ".join([alt, *told]), "\n".join([str(recording), *told]), as_code)
+    return _drawn(drawn, *_told(alt, str(recording), found), as_code)
 
 
 def _apart(cuts: Sequence[Cut]) -> list[tuple[Box, int, int | None]]:
     return [(cut.box, cut.into, cut.beside) for cut in cuts]
 
 
+def _told(alt: str, text: str, cuts: Sequence[Cut]) -> tuple[str, str]:
+    """Return an alternative text and a text, each with the sentences of the cuts."""
+    sentences = [cut.sentence for cut in cuts]
+    return " ".join([alt, *sentences]), "\n".join([text, *sentences])
+
+
 def _picture(graph: Graph, boxes: Mapping[int, Box], as_code: bool, cuts: Sequence[Cut] = ()) -> Picture:
-    told = [cut.sentence for cut in cuts]
-    alt, text = " ".join([_alt(graph, boxes), *told]), "\n".join([_text(graph, boxes), *told])
+    alt, text = _told(_alt(graph, boxes), _text(graph, boxes), cuts)
     if not graph.nodes:
         return Picture(None, text, alt)
     return _drawn(scene(graph, boxes, apart=_apart(cuts)), alt, text, as_code)

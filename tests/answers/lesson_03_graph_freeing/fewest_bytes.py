@@ -171,17 +171,29 @@ WRONG += [
 MISCONCEIVED["the rest left out"] = twenty_whole_parts
 
 
-@torch.no_grad()
-def written_into_the_images(model, images, labels):
+def part_by_part(scores_of):
+    """Adds up the losses of twenty parts; `scores_of` runs the model on one."""
+
+    @torch.no_grad()
+    def answer(model, images, labels):
+        parts = zip(images.tensor_split(20), labels.tensor_split(20), strict=True)
+        losses = [cross_entropy(scores_of(model, part), label, reduction="sum").item() for part, label in parts]
+        return sum(losses) / len(images)
+
+    return answer
+
+
+def over(part, made):
+    return part.copy_(made) if made.shape == part.shape else made
+
+
+@part_by_part
+def written_into_the_images(model, part):
     """Keeps a layer's results where the images are, if they have room there."""
-    total = 0.0
-    for part, label in zip(images.tensor_split(20), labels.tensor_split(20), strict=True):
-        result = part
-        for layer in model:
-            made = layer(result)
-            result = part.copy_(made) if made.shape == part.shape else made
-        total += cross_entropy(result, label, reduction="sum").item()
-    return total / len(images)
+    result = part
+    for layer in model:
+        result = over(part, layer(result))
+    return result
 
 
 def in_single_precision(model, images, labels):
@@ -193,30 +205,21 @@ def in_single_precision(model, images, labels):
 WRONG += [written_into_the_images, in_single_precision]
 
 
-@torch.no_grad()
-def by_single_products(model, images, labels):
+@part_by_part
+def by_single_products(model, result):
     """Multiplies in single precision, a layer's parameters as well."""
-    total = 0.0
-    for part, label in zip(images.tensor_split(20), labels.tensor_split(20), strict=True):
-        result = part
-        for layer in model:
-            if isinstance(layer, torch.nn.Tanh):
-                result = result.tanh_()
-            else:
-                result = torch.addmm(layer.bias.float(), result.float(), layer.weight.float().T)
-        total += cross_entropy(result, label, reduction="sum").item()
-    return total / len(images)
+    for layer in model:
+        if isinstance(layer, torch.nn.Tanh):
+            result = result.tanh_()
+        else:
+            result = torch.addmm(layer.bias.float(), result.float(), layer.weight.float().T)
+    return result
 
 
-@torch.no_grad()
-def written_over_from_the_first(model, images, labels):
+@part_by_part
+def written_over_from_the_first(model, part):
     """Keeps what the first layer gives where the images are, if it has room there."""
-    total = 0.0
-    for part, label in zip(images.tensor_split(20), labels.tensor_split(20), strict=True):
-        made = model[0](part)
-        made = part.copy_(made) if made.shape == part.shape else made
-        total += cross_entropy(model[1:](made), label, reduction="sum").item()
-    return total / len(images)
+    return model[1:](over(part, model[0](part)))
 
 
 WRONG += [by_single_products, written_over_from_the_first]

@@ -253,17 +253,8 @@ def tuned_past_what_was_frozen(backbone, head, optimizer, batches):
     """Clears what it freezes in the backbone: what was frozen before keeps its gradient, and moves along it."""
     for parameter in backbone.parameters():
         if parameter.requires_grad:
-            parameter.requires_grad_(False)
             parameter.grad = None
-    backbone.eval()
-    losses = []
-    for inputs, targets in batches:
-        loss = cross_entropy(head(backbone(inputs)), targets)
-        head.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
+    return tuned(clear=False)(backbone, head, optimizer, batches)
 
 
 def tuned_without_momentum(backbone, head, optimizer, batches):

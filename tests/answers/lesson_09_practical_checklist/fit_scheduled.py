@@ -75,15 +75,25 @@ def scheduled_never_turning_last(model, optimizer, scheduler, batches, epochs):
     return rates
 
 
-def scheduled_by_get_lr(model, optimizer, scheduler, batches, epochs):
-    """What get_lr() returns outside a step of the scheduler is the rate after the next one, for some schedulers."""
-    rates = []
-    for _ in range(epochs):
-        rates.append(scheduler.get_lr()[0])
-        for inputs, targets in batches:
-            step(optimizer, mse_loss(model(inputs), targets))
-        scheduler.step()
-    return rates
+def scheduled_calling(rate=lambda scheduler: scheduler.get_last_lr()[0], turn=lambda scheduler, _: scheduler.step()):
+    """Asks the scheduler for the rate, and turns it, by these calls."""
+
+    def answer(model, optimizer, scheduler, batches, epochs):
+        rates = []
+        for epoch in range(epochs):
+            rates.append(rate(scheduler))
+            for inputs, targets in batches:
+                step(optimizer, mse_loss(model(inputs), targets))
+            turn(scheduler, epoch)
+        return rates
+
+    return answer
+
+
+# What get_lr() returns outside a step of the scheduler is the rate after the next one, for some schedulers.
+scheduled_by_get_lr = scheduled_calling(rate=lambda scheduler: scheduler.get_lr()[0])
+# Not every scheduler takes the epoch.
+scheduled_by_number = scheduled_calling(turn=lambda scheduler, epoch: scheduler.step(epoch + 1))
 
 
 RIGHT = [scheduled(), scheduled_by_groups]
@@ -140,17 +150,6 @@ def scheduled_and_silenced(*given):
     """A filter that ignores the scheduler's warning stays."""
     warnings.filterwarnings("ignore", message="Detected call of")
     return scheduled()(*given)
-
-
-def scheduled_by_number(model, optimizer, scheduler, batches, epochs):
-    """Tells the scheduler the epoch, which not every one takes."""
-    rates = []
-    for epoch in range(epochs):
-        rates.append(scheduler.get_last_lr()[0])
-        for inputs, targets in batches:
-            step(optimizer, mse_loss(model(inputs), targets))
-        scheduler.step(epoch + 1)
-    return rates
 
 
 WRONG = [

@@ -153,7 +153,7 @@ def _runs(seen: Observation, validated: bool) -> list[dict[str, Any]]:
 
 def _state(case: Case, seen: Observation, right: State) -> Iterator[Finding]:
     state = seen["state"]
-    expected = {**right, "1.0.0.seen": torch.tensor(len(case.given["sizes"]) * (case.given["best"] + 1))}
+    expected = {**right, "1.0.0.runs": torch.tensor(len(case.given["sizes"]) * (case.given["best"] + 1))}
     if case.given["left"]:
         expected["3.again"] = right["0.weight"]
     if not isinstance(state, dict):
@@ -161,9 +161,9 @@ def _state(case: Case, seen: Observation, right: State) -> Iterator[Finding]:
         return
     if set(state) != set(expected):
         lacks, more = sorted(set(expected) - set(state)), sorted(set(map(str, state)) - set(expected))
-        text = f"lacks {listed(lacks)}, which model.state_dict() has" if lacks else ""
-        text += f"{' and ' if lacks else ''}has {listed(more)}, which model.state_dict() has not" if more else ""
-        yield Finding("state", False, f"The best state {text}.")
+        said = [f"lacks {listed(lacks)}, which model.state_dict() has"] if lacks else []
+        said += [f"has {listed(more)}, which model.state_dict() has not"] if more else []
+        yield Finding("state", False, f"The best state {' and '.join(said)}.")
         return
     own = seen["shared"]
     text = f"Not copied in the best state: {listed(own)}. Training goes on changing what the model's own tensors hold."

@@ -38,7 +38,7 @@ from course_utils.checks.judges.lesson_09_practical_checklist.slips import (
     uncleared,
     unmoved,
 )
-from course_utils.checks.scenes.lesson_09_practical_checklist.training import Counter, classes, network
+from course_utils.checks.scenes.lesson_09_practical_checklist.training import classes, network
 
 TWICE = "softmax twice"
 
@@ -69,10 +69,7 @@ def _cases(seed: int) -> list[Case]:
 
 
 def _classified(case: Case, slips: Slips = frozenset()) -> Path:
-    model = network(case, case.given["scale"])
-    for layer in model.modules():
-        if isinstance(layer, Counter):
-            layer.eval()  # under torch.func it cannot count
+    model = network(case, case.given["scale"]).eval()  # what counts in training mode cannot do so under torch.func
     fixed = {name: it.detach().clone() for name, it in model.named_parameters() if not it.requires_grad}
 
     def loss(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:

@@ -59,21 +59,25 @@ def _target(s: Situation) -> str:
     """Return the name that the failing statement writes into."""
     statement = s.line_tree
     if isinstance(statement, ast.AugAssign):
-        return written(_whole(statement.target))
+        return written(_whole(s, statement.target))
     if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
-        return written(_whole(statement.targets[0]))
+        return written(_whole(s, statement.targets[0]))
     if called(s.node).endswith("_"):
         owner = receiver(s.node)
         if s.here is not None and is_a(s.here.value(owner), torch.Tensor):
-            return written(_whole(owner))
-        return written(argument(s.node, 0)) or written(_whole(owner))
+            return written(_whole(s, owner))
+        return written(argument(s.node, 0)) or written(_whole(s, owner))
     if called(s.node) == "apply":
         return written(argument(s.node, 0))
     return ""
 
 
-def _whole(node: ast.expr | None) -> ast.expr | None:
+def _whole(s: Situation, node: ast.expr | None) -> ast.expr | None:
+    """Return the tensor of which an element is written into: `w` for `w[0]`, and `p["w"]` where `p` is a dict."""
     while isinstance(node, ast.Subscript):
+        held = s.here.value(node.value) if s.here is not None else None
+        if type(held) in (dict, list, tuple):
+            return node
         node = node.value
     return node
 
@@ -173,7 +177,17 @@ def _out(s: Situation, m: re.Match[str]) -> Explanation | None:
     return card("out-argument", f"`{function}` with out= was to be recorded for a gradient", why, fix, s.needed())
 
 
+def _resize(s: Situation, m: re.Match[str]) -> Explanation | None:
+    owner = written(receiver(s.node)) or "the tensor"
+    why = f"Another size would change what is recorded with `{owner}`, or what its gradient belongs to."
+    fix = f"{owner}[:n]  # fewer; torch.cat([{owner}, more]) makes it longer, .reshape(...) gives another shape"
+    return card(
+        "resize-refused", f"`{owner}` requires a gradient, and was to be resized in place", why, fix, s.needed()
+    )
+
+
 RULES = (
+    Rule(RuntimeError, r"cannot resize variables that require grad", _resize),
     Rule(
         RuntimeError,
         r"a (?:view of a )?leaf Variable that requires grad (?:is being|has been) used in an in-place",

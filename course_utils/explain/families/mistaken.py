@@ -115,8 +115,10 @@ def _class_asked(s: Situation, m: re.Match[str]) -> Explanation | None:
 def _unknown_setting(s: Situation, m: re.Match[str]) -> Explanation | None:
     """An optimizer or a scheduler that was given a setting which another one has."""
     kind = s.here.value(s.node.func) if s.here is not None and isinstance(s.node, ast.Call) else None
-    optimizer = is_a(kind, type) and issubclass(kind, torch.optim.Optimizer)
-    if not optimizer and not (is_a(kind, type) and issubclass(kind, torch.optim.lr_scheduler.LRScheduler)):
+    if not is_a(kind, type):
+        return None
+    optimizer = issubclass(kind, torch.optim.Optimizer)
+    if not optimizer and not issubclass(kind, torch.optim.lr_scheduler.LRScheduler):
         return None
     name, setting = kind.__name__, m[1]
     known = [it for it in inspect.signature(kind).parameters if it not in ("params", "optimizer")]

@@ -10,6 +10,7 @@ import torch
 from course_utils.explain.explanation import Explanation
 from course_utils.explain.families.other_processes import from_a_worker
 from course_utils.explain.lines import has_keyword, only_line
+from course_utils.explain.loops import base
 from course_utils.explain.naming import argument, assigned, modules, named, receiver
 from course_utils.explain.nodes import operation_named
 from course_utils.explain.reading import is_a
@@ -106,10 +107,13 @@ def _view(s: Situation, m: re.Match[str]) -> Explanation | None:
         )
         looped = s.here is not None and any(isinstance(it, ast.For) for it in assigned(s.here, own))
         fix = out_of_place(s.line_tree, looped=looped) if s.line_tree is not None else f"{own} = {own} + 1"
-        if s.here is not None and isinstance(s.here.look_up(own), tuple | list):
-            name = f"an element of `{own}`"
-            fix = f"{own} = [it.clone() for it in {own}]  # before the write: copies, which are no views"
-            why = f"`{own}` holds the views that `{made}` gave at once. PyTorch cannot record a write into one of them."
+        whole = base(own)
+        if s.here is not None and isinstance(s.here.look_up(whole), tuple | list):
+            name = f"an element of `{whole}`"
+            fix = f"{whole} = [it.clone() for it in {whole}]  # before the write: copies, which are no views"
+            why = (
+                f"`{whole}` holds the views that `{made}` gave at once. PyTorch cannot record a write into one of them."
+            )
         return card(
             "view-of-several-in-place", f"{name}, one of the views of `{made}`, was written into", why, fix, s.needed()
         )

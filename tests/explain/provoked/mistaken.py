@@ -159,6 +159,12 @@ def write_into_an_entry():
     p["weight"].sub_(1)  # raised here
 
 
+@case("leaf-in-place", "`ws[1]`")
+def write_into_one_of_a_list():
+    ws = [torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)]
+    ws[1] -= 0.1  # raised here
+
+
 @case("save-for-backward", "was given an int")
 def int_is_saved():
     class Times(torch.autograd.Function):

@@ -49,14 +49,27 @@ def card(
 
 
 def told(code: str, headline: str, why: str, fix: str) -> Callable[[Situation, re.Match[str]], Explanation]:
-    """Return what explains a message whose text names the cause: its groups stand for {0}, {1} in all sentences."""
+    """Return what explains a message whose text names the cause: its groups stand for {0}, {1} in all sentences.
+
+    {0:a} is the first one with its article.
+    """
 
     def explain(s: Situation, m: re.Match[str]) -> Explanation:
-        groups = [it or "" for it in m.groups()]
+        groups = [_Word(it or "") for it in m.groups()]
         where = s.at_start() or s.needed()
         return card(code, headline.format(*groups), why.format(*groups), fix.format(*groups), where)
 
     return explain
+
+
+class _Word(str):
+    def __format__(self, form: str) -> str:
+        return with_article(self) if form == "a" else super().__format__(form)
+
+
+def with_article(kind: str) -> str:
+    """Return "an int" for "int", "a list" for "list"."""
+    return f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}"
 
 
 def plain(text: str) -> str:

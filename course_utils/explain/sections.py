@@ -17,6 +17,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "parameter-not-tensor",
             "module-before-init",
             "module-without-forward",
+            "class-for-model",
             "not-a-module",
             "state-keys",
             "state-shape",
@@ -31,6 +32,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         '"a leaf Variable that requires grad is being used in an in-place operation"': (
             "leaf-in-place",
             "leaf-view-in-place",
+            "resize-refused",
         ),
         '"you can only change requires_grad flags of leaf variables"': ("flag-of-non-leaf",),
         "A plain list, a new head, a copy: parameters that fall out": (
@@ -138,6 +140,8 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
             "no-graph-integers",
             "not-a-tensor",
             "loss-not-called",
+            "name-taken",
+            "no-rsample",
             "grad-needs-floats",
         ),
     },
@@ -148,6 +152,8 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         "The last window is not full": ("leftover-window",),
         "The order in a window: zero_grad, backward, clip, step, scheduler": (
             "closure-missing",
+            "step-given-loss",
+            "other-owner",
             "metrics-missing",
             "scheduler-initial-lr",
             "scheduler-of-no-optimizer",

@@ -17,6 +17,7 @@ from course_utils.explain.families import (
     loss_dtypes,
     losses,
     meta,
+    mistaken,
     no_graph,
     non_leaf_grads,
     not_tensors,
@@ -73,4 +74,5 @@ RULES: tuple[Rule, ...] = (
     *told_settings.RULES,
     *told_derivatives.RULES,
     *taken_for_tensors.RULES,
+    *mistaken.RULES,
 )

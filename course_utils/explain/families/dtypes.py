@@ -13,7 +13,7 @@ from course_utils.explain.naming import argument, receiver
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
-from course_utils.explain.source import operand, written
+from course_utils.explain.source import called, operand, written
 from course_utils.graph.memory import dtype_name
 
 _TYPES = {
@@ -23,6 +23,11 @@ _TYPES = {
     "long": "int64",
     "int": "int32",
     "bfloat16": "bfloat16",
+    "long int": "int64",
+    "unsigned char": "uint8",
+    "byte": "uint8",
+    "short": "int16",
+    "char": "int8",
 }
 
 
@@ -39,6 +44,8 @@ def _dtypes(s: Situation, m: re.Match[str]) -> Explanation | None:
         what = _argument_name(s) or "x"
         why = f"`{name}` holds {own} and was given {got}. PyTorch does not convert by itself."
         fix = f"{what} = {what}.to({name}.weight.dtype)" if own not in ("float32",) else f"{what} = {what}.float()"
+        if given.dtype == torch.uint8:
+            fix += " / 255  # if these are the bytes of images: between 0 and 1"
         return card("dtype-mismatch", f"`{name}` is {own}, but its input is {got}", why, fix, s.needed())
     return _mixed(s, first, second)
 
@@ -143,6 +150,32 @@ def _put(s: Situation, m: re.Match[str]) -> Explanation | None:
     return card("dtype-mismatch", f"{given} was written into {own}", why, fix, s.needed())
 
 
+def _for_integers(s: Situation, m: re.Match[str]) -> Explanation | None:
+    """An operation that is written for floating point numbers, and was given integers or booleans."""
+    what, dtype = called(s.node) or m[1], _TYPES.get(m[2].lower(), m[2].lower())
+    given = [(name, it) for name, it in _tensors(s) if not it.is_floating_point() and not it.is_complex()]
+    name, fix = (f"`{given[0][0]}`", f"{operand(given[0][0])}.float()") if given else ("what it was given", "x.float()")
+    dtype = dtype_name(given[0][1].dtype) if given else dtype
+    why = f"`{what}` computes with floating point numbers, and {name} is {dtype}. Integers get no gradient either."
+    headline = f"`{what}` was given {dtype} numbers: {name}" if given else f"`{what}` was given {dtype} numbers"
+    return card("dtype-mismatch", headline, why, fix, s.needed(), bool(given))
+
+
+def _as_index(s: Situation, m: re.Match[str]) -> Explanation | None:
+    """A tensor in square brackets, or given to one_hot, that holds no integers."""
+    node = s.node.slice if isinstance(s.node, ast.Subscript) else argument(s.node, 0)
+    parts = node.elts if isinstance(node, ast.Tuple) else [node]
+    values = [(written(it), s.here.value(it)) for it in parts if it is not None] if s.here is not None else []
+    wrong = [(name, it) for name, it in values if name and is_a(it, torch.Tensor) and it.is_floating_point()]
+    name = wrong[0][0] if wrong else ""
+    dtype = dtype_name(wrong[0][1].dtype) if wrong else "floating point"
+    shown = f"`{name}`" if name else "it"
+    why = f"What is picked by its number needs integers (or a mask of booleans); {shown} is {dtype}."
+    fix = f"{operand(name)}.long()" if name else "# .long() on the index"
+    headline = f"`{name}` is {dtype}, and was taken as an index" if name else "an index is not of integers"
+    return card("index-dtype", headline, why, fix, s.needed(), bool(name))
+
+
 def _mean(s: Situation, m: re.Match[str]) -> Explanation | None:
     owner = written(receiver(s.node)) or "x"
     dtype = _TYPES.get(m[1].lower(), m[1].lower())
@@ -195,7 +228,7 @@ RULES = (
     Rule(RuntimeError, r"All tensors must have the same dtype, got (.*)", _several),
     Rule(RuntimeError, r"Expected query, key, and value to have the same dtype, but got (.*)", _several),
     Rule(RuntimeError, r"Expected A and B to have the same dtype, but found (.*)", _several),
-    Rule(RuntimeError, r"Input type \((\w+)\) and (?:weight|bias) type \((\w+)\) should be the same", _dtypes),
+    Rule(RuntimeError, r"Input type \(([\w ]+)\) and (?:weight|bias) type \(([\w ]+)\) should be the same", _dtypes),
     Rule(RuntimeError, r"expected m1 and m2 to have the same dtype, but got: (\w+)(?: int)? != (\w+)", _dtypes),
     Rule(ValueError, r"RNN input dtype \(torch\.(\w+)\) does not match weight dtype \(torch\.(\w+)\)", _dtypes),
     Rule(RuntimeError, r"expected both vectors to have same dtype, but found (\w+) and (\w+)", _dtypes),
@@ -212,6 +245,9 @@ RULES = (
     ),
     Rule(IndexError, r"index out of range in self", _index_range),
     Rule(RuntimeError, r"mean\(\): could not infer output dtype\..* Got: (\w+)", _mean),
+    Rule(RuntimeError, r"\"(\w+)\" not implemented for '(Long|Int|Short|Byte|Char|Bool)'", _for_integers),
+    Rule(IndexError, r"tensors used as indices must be long, int, byte or bool tensors", _as_index),
+    Rule(RuntimeError, r"one_hot is only applicable to index tensor", _as_index),
     Rule(RuntimeError, r"Class values must be (?:smaller than num_classes|non-negative)", _one_hot),
     Rule(RuntimeError, r"(gather|scatter\w*)\(\): Expected dtype int32/int64 for index", _gather),
     Rule(RuntimeError, r"masked_fill_? only supports boolean masks, but got mask with dtype (\w+)", _mask),

@@ -175,5 +175,5 @@ def _asked(scope: ast.AST | None) -> list[ast.AST]:
 
 RULES = (
     Rule(AttributeError, r"^'NoneType' object has no attribute", _none),
-    Rule(TypeError, r"'NoneType'", _none),
+    Rule(TypeError, r"'NoneType'|must be Tensor, not NoneType|got NoneType$", _none),
 )

@@ -13,7 +13,7 @@ from course_utils.explain.naming import argument
 from course_utils.explain.nodes import behind, operation_named
 from course_utils.explain.ownership import is_learners
 from course_utils.explain.reading import is_a
-from course_utils.explain.rules import Rule, card, shape_in
+from course_utils.explain.rules import Rule, card, shape_in, with_article
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import called, operand, walk, written
 
@@ -87,13 +87,12 @@ def _gradient_type(s: Situation, m: re.Match[str]) -> Explanation | None:
     kinds = {type(node).__name__ for node in behind(s.roots) if is_a(node, torch.autograd.function.FunctionCtx)}
     own, where = _function_named(s, kinds.pop()) if len(kinds) == 1 else ("", ())
     name = f"`{own}`" if own else "a Function"
-    why = (
-        f"backward returns tensors, one for each input, or None where an input needs no gradient. It returned a {m[1]}."
-    )
+    why = "backward returns tensors, one for each input, or None where an input needs no gradient. "
+    why += f"It returned {with_article(m[1])}."
     fix = "# return a tensor with the shape of the input: for a factor, the factor times the gradient that arrived"
     return card(
         "gradient-type",
-        f"backward of {name} returned a {m[1]} instead of a tensor",
+        f"backward of {name} returned {with_article(m[1])} instead of a tensor",
         why,
         fix,
         [*where, *s.at_start()],
@@ -162,10 +161,10 @@ def _save(s: Situation, m: re.Match[str]) -> Explanation | None:
     position, kind = int(m[1]), m[2]
     call, where = _in_forward(s, "save_for_backward")
     own = written(argument(call, position)) or "it"
-    why = f"save_for_backward keeps tensors. `{own}` is a {kind}, which may stand on ctx itself."
+    why = f"save_for_backward keeps tensors. `{own}` is {with_article(kind)}, which may stand on ctx itself."
     others = [ast.unparse(it) for at, it in enumerate(call.args) if at != position] if call is not None else ["..."]
     fix = f"ctx.factor = {own}  # a plain value\nctx.save_for_backward({', '.join(others)})  # the tensors only"
-    return card("save-for-backward", f"save_for_backward was given a {kind}", why, fix, where or s.needed())
+    return card("save-for-backward", f"save_for_backward was given {with_article(kind)}", why, fix, where or s.needed())
 
 
 def _in_forward(s: Situation, name: str) -> tuple[ast.Call | None, tuple[Place, ...]]:

@@ -10,7 +10,7 @@ from course_utils.explain.explanation import Explanation
 from course_utils.explain.families.shapes import layer_at_work, layer_input
 from course_utils.explain.naming import argument, modules
 from course_utils.explain.reading import is_a
-from course_utils.explain.rules import Rule, card
+from course_utils.explain.rules import Rule, card, with_article
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import written
 
@@ -29,7 +29,7 @@ def _no_tensor(s: Situation, m: re.Match[str]) -> Explanation | None:
     kind = m[1]
     given = written(argument(s.node, 0)) or "its input"
     called = s.here.value(getattr(s.node, "func", None)) if s.here is not None else None
-    why = f"A layer computes with tensors, and `{name}` was given a {kind}."
+    why = f"A layer computes with tensors, and `{name}` was given {with_article(kind)}."
     fix = _FIX.get(kind, "# give it a tensor").format(given=given)
     if (
         is_a(called, torch.nn.Module) and called is not layer
@@ -39,7 +39,9 @@ def _no_tensor(s: Situation, m: re.Match[str]) -> Explanation | None:
             fix = "# a forward hook that only looks returns nothing"
         elif "{given}" in _FIX.get(kind, ""):
             fix = "# give it a tensor"
-    return card("input-not-a-tensor", f"`{name}` was given a {kind}, not a tensor", why, fix, s.needed(), True)
+    return card(
+        "input-not-a-tensor", f"`{name}` was given {with_article(kind)}, not a tensor", why, fix, s.needed(), True
+    )
 
 
 def _hidden_size(s: Situation, m: re.Match[str]) -> Explanation | None:

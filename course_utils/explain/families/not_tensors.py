@@ -13,7 +13,7 @@ from course_utils.explain.flow import Flow, Found
 from course_utils.explain.loops import callee
 from course_utils.explain.naming import assigned, bound_before, receiver
 from course_utils.explain.reading import is_a
-from course_utils.explain.rules import Rule, card
+from course_utils.explain.rules import Rule, card, with_article
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import FUNCTIONS, called, operand, walk, written
 
@@ -38,7 +38,12 @@ def _not_a_tensor(s: Situation, m: re.Match[str]) -> Explanation | None:
         )
         fix = "# keep the tensor for backward(); .item() and float() are for the log"
         return card(
-            "not-a-tensor", f"`{name}` is a {kind}, not a tensor", why, fix, (*([cut] if cut else ()), *needed), True
+            "not-a-tensor",
+            f"`{name}` is {with_article(kind)}, not a tensor",
+            why,
+            fix,
+            (*([cut] if cut else ()), *needed),
+            True,
         )
     if kind == "NoneType":
         return _none(s, name, owner)
@@ -47,14 +52,14 @@ def _not_a_tensor(s: Situation, m: re.Match[str]) -> Explanation | None:
             "ndarray": "compute the loss with torch functions; NumPy records no graph",
             "dict": f"{name}['loss'].backward()  # or the sum of its values",
         }
-        why = f"backward() belongs to a tensor; `{name}` is a {kind}."
+        why = f"backward() belongs to a tensor; `{name}` is {with_article(kind)}."
         fix = fixes.get(
             kind,
             f"# call backward() on the one element of {name} that is the loss",
         )
         if kind.endswith("Output"):
             fix = f"{name}.loss.backward()  # give the model labels, or it computes no loss"
-        return card("not-a-tensor", f"`{name}` is a {kind}, not a tensor", why, fix, needed)
+        return card("not-a-tensor", f"`{name}` is {with_article(kind)}, not a tensor", why, fix, needed)
     return None
 
 

@@ -216,6 +216,42 @@ def _ambiguous(s: Situation, m: re.Match[str]) -> Explanation | None:
     )
 
 
+def _numbers_of(s: Situation, m: re.Match[str]) -> Explanation | None:
+    """`torch.tensor([a, b])` of tensors that hold several numbers each, or float() of one that does."""
+    node = argument(s.node, 0)
+    value = s.here.value(node) if s.here is not None and node is not None else None
+    given = written(node) or "them"
+    if isinstance(s.node, ast.Call) and called(s.node) in ("tensor", "as_tensor", "Tensor", "FloatTensor"):
+        elements = (
+            [s.here.value(it) for it in node.elts] if isinstance(node, ast.List) and s.here is not None else value
+        )
+        known = type(elements) is list and all(is_a(it, torch.Tensor) for it in elements)
+        why = "It makes a tensor of numbers, and an element that is a tensor of several is no number."
+        fix = f"torch.stack({given})  # of tensors of one shape; and their graphs stay"
+        headline = f"`{written(s.node.func)}` was given tensors, not numbers"
+        return card("not-one-number", headline, why, fix, s.needed(), known)
+    if not is_a(value, torch.Tensor):
+        return None
+    why = f"item(), float() and int() give one number, and `{given}` holds {value.numel()}."
+    fix = f"{given}.mean().item()  # one number for them all; {given}.tolist() gives each"
+    return card("not-one-number", f"`{given}` holds {value.numel()} numbers, not one", why, fix, s.needed())
+
+
+def _no_rsample(s: Situation, m: re.Match[str]) -> Explanation | None:
+    """rsample() of a distribution whose draws jump."""
+    drawn = s.given("distributions/distribution.py", "rsample", "self")
+    if not is_a(drawn, torch.distributions.Distribution) or drawn.has_rsample:
+        return None
+    kind, owner = type(drawn).__name__, written(receiver(s.node)) or "dist"
+    why = (
+        f"rsample() gives draws through which a gradient can pass. Draws of {kind} have none, so it has sample() only."
+    )
+    fix = f"loss = -{owner}.log_prob({owner}.sample()) * reward  # the gradient goes by the probability of the draw"
+    if is_a(drawn, torch.distributions.Categorical):
+        fix += "\nF.gumbel_softmax(logits, hard=True)  # or a draw that lets a gradient through"
+    return card("no-rsample", f"{kind} has no rsample()", why, fix, s.needed())
+
+
 def _item(s: Situation, m: re.Match[str]) -> Explanation | None:
     owner = written(receiver(s.node)) or written(argument(s.node, 0)) or "x"
     why = f"item() and float() give one number, and `{owner}` holds {m[1]}."
@@ -238,4 +274,6 @@ RULES = (
     Rule(RuntimeError, r"probability tensor contains either `inf`, `nan` or element < 0", _multinomial),
     Rule(RuntimeError, r"Boolean value of Tensor with more than one value is ambiguous", _loss_made),
     Rule(RuntimeError, r"a Tensor with (\d+) elements cannot be converted to Scalar", _item),
+    Rule(Exception, r"only one element tensors can be converted to Python scalars", _numbers_of),
+    Rule(NotImplementedError, r"^$", _no_rsample, "distributions/distribution.py"),
 )

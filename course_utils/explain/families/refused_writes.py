@@ -10,6 +10,7 @@ import torch
 from course_utils.explain.explanation import Explanation
 from course_utils.explain.families.other_processes import from_a_worker
 from course_utils.explain.lines import has_keyword, only_line
+from course_utils.explain.loops import base
 from course_utils.explain.naming import argument, assigned, modules, named, receiver
 from course_utils.explain.nodes import operation_named
 from course_utils.explain.reading import is_a
@@ -59,21 +60,25 @@ def _target(s: Situation) -> str:
     """Return the name that the failing statement writes into."""
     statement = s.line_tree
     if isinstance(statement, ast.AugAssign):
-        return written(_whole(statement.target))
+        return written(_whole(s, statement.target))
     if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
-        return written(_whole(statement.targets[0]))
+        return written(_whole(s, statement.targets[0]))
     if called(s.node).endswith("_"):
         owner = receiver(s.node)
         if s.here is not None and is_a(s.here.value(owner), torch.Tensor):
-            return written(_whole(owner))
-        return written(argument(s.node, 0)) or written(_whole(owner))
+            return written(_whole(s, owner))
+        return written(argument(s.node, 0)) or written(_whole(s, owner))
     if called(s.node) == "apply":
         return written(argument(s.node, 0))
     return ""
 
 
-def _whole(node: ast.expr | None) -> ast.expr | None:
+def _whole(s: Situation, node: ast.expr | None) -> ast.expr | None:
+    """Return the tensor of which an element is written into: `w` for `w[0]`, and `p["w"]` where `p` is a dict."""
     while isinstance(node, ast.Subscript):
+        held = s.here.value(node.value) if s.here is not None else None
+        if type(held) in (dict, list, tuple):
+            return node
         node = node.value
     return node
 
@@ -102,10 +107,13 @@ def _view(s: Situation, m: re.Match[str]) -> Explanation | None:
         )
         looped = s.here is not None and any(isinstance(it, ast.For) for it in assigned(s.here, own))
         fix = out_of_place(s.line_tree, looped=looped) if s.line_tree is not None else f"{own} = {own} + 1"
-        if s.here is not None and isinstance(s.here.look_up(own), tuple | list):
-            name = f"an element of `{own}`"
-            fix = f"{own} = [it.clone() for it in {own}]  # before the write: copies, which are no views"
-            why = f"`{own}` holds the views that `{made}` gave at once. PyTorch cannot record a write into one of them."
+        whole = base(own)
+        if s.here is not None and isinstance(s.here.look_up(whole), tuple | list):
+            name = f"an element of `{whole}`"
+            fix = f"{whole} = [it.clone() for it in {whole}]  # before the write: copies, which are no views"
+            why = (
+                f"`{whole}` holds the views that `{made}` gave at once. PyTorch cannot record a write into one of them."
+            )
         return card(
             "view-of-several-in-place", f"{name}, one of the views of `{made}`, was written into", why, fix, s.needed()
         )
@@ -173,7 +181,17 @@ def _out(s: Situation, m: re.Match[str]) -> Explanation | None:
     return card("out-argument", f"`{function}` with out= was to be recorded for a gradient", why, fix, s.needed())
 
 
+def _resize(s: Situation, m: re.Match[str]) -> Explanation | None:
+    owner = written(receiver(s.node)) or "the tensor"
+    why = f"Another size would change what is recorded with `{owner}`, or what its gradient belongs to."
+    fix = f"{owner}[:n]  # fewer; torch.cat([{owner}, more]) makes it longer, .reshape(...) gives another shape"
+    return card(
+        "resize-refused", f"`{owner}` requires a gradient, and was to be resized in place", why, fix, s.needed()
+    )
+
+
 RULES = (
+    Rule(RuntimeError, r"cannot resize variables that require grad", _resize),
     Rule(
         RuntimeError,
         r"a (?:view of a )?leaf Variable that requires grad (?:is being|has been) used in an in-place",

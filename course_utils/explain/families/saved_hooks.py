@@ -7,7 +7,7 @@ import re
 
 from course_utils.explain.explanation import Explanation, Place
 from course_utils.explain.naming import argument
-from course_utils.explain.rules import Rule, card
+from course_utils.explain.rules import Rule, card, with_article
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import called, written
 
@@ -37,13 +37,13 @@ def _unpacked(s: Situation, m: re.Match[str]) -> Explanation | None:
     kind = m[1]
     why = (
         f"What unpack returns takes the place of the saved tensor, so it is a tensor with its shape and dtype. "
-        f"`{unpack}` returned {'None' if kind == 'NoneType' else f'a {kind}'}"
+        f"`{unpack}` returned {'None' if kind == 'NoneType' else with_article(kind)}"
     )
     why += ": does it have a return? Or did pack return nothing?" if kind == "NoneType" else "."
     fix = _OF_UNPACKED.get(kind, "# make the tensor again in unpack, from what pack returned").format(given="packed")
     if fix.startswith("return"):
         fix = f"# {fix}"
-    headline = f"the unpack hook returned {'None' if kind == 'NoneType' else f'a {kind}'}, not a tensor"
+    headline = f"the unpack hook returned {'None' if kind == 'NoneType' else with_article(kind)}, not a tensor"
     return card("saved-hook", headline, why, fix, (*set_here, *s.at_start()))
 
 

@@ -12,7 +12,7 @@ from course_utils.explain.families.no_graph import started_from
 from course_utils.explain.lines import everywhere
 from course_utils.explain.naming import argument, receiver
 from course_utils.explain.reading import is_a
-from course_utils.explain.rules import Rule, card, shape_in
+from course_utils.explain.rules import Rule, card, shape_in, with_article
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import FUNCTIONS, called, operand, walk, written
 
@@ -68,9 +68,11 @@ def _seed_shape(s: Situation, m: re.Match[str]) -> Explanation | None:
 def _seed_type(s: Situation, m: re.Match[str]) -> Explanation | None:
     name = written(started_from(s)) or "y"
     given = written(argument(s.node, 0)) or "1.0"
-    why = f"The first argument of backward() is a tensor with the shape of `{name}`; it was given a {m[1]}."
+    why = f"The first argument of backward() is a tensor with the shape of `{name}`; it was given {with_article(m[1])}."
     fix = f"{operand(name)}.backward(torch.full_like({name}, {given}))  # or nothing, if {name} is one number"
-    return card("seed-type", f"backward() was given a {m[1]} to start from, not a tensor", why, fix, s.needed())
+    return card(
+        "seed-type", f"backward() was given {with_article(m[1])} to start from, not a tensor", why, fix, s.needed()
+    )
 
 
 def _assigned_grad(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -94,7 +96,7 @@ def _assigned_grad(s: Situation, m: re.Match[str]) -> Explanation | None:
             else f"# convert the gradient: .to({owner}.dtype)"
         )
     elif kind:
-        what = f"`{owner}.grad` was given a {kind[1]}, not a tensor"
+        what = f"`{owner}.grad` was given {with_article(kind[1])}, not a tensor"
         fix = f"{owner}.grad = torch.full_like({owner}, {given})  # or None, for no gradient"
     else:
         return None
@@ -155,7 +157,9 @@ def _hook_result(s: Situation, m: re.Match[str]) -> Explanation | None:
             "gradient as it is."
         )
         fix = "# return a tensor like the gradient, or nothing, to leave it as it is"
-        return card("hook-result", f"a hook returned a {kind} instead of a gradient", why, fix, s.at_start())
+        return card(
+            "hook-result", f"a hook returned {with_article(kind)} instead of a gradient", why, fix, s.at_start()
+        )
     why = (
         f"What a hook returns replaces the gradient, and a gradient has the shape of its tensor. The "
         f"hook `{m[1]}` changed it."

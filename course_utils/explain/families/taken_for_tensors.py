@@ -10,9 +10,9 @@ import torch
 
 from course_utils.explain.explanation import Explanation
 from course_utils.explain.families.not_tensors import without_return
-from course_utils.explain.naming import bound_before
+from course_utils.explain.naming import bound_before, receiver
 from course_utils.explain.reading import is_a
-from course_utils.explain.rules import Rule, card
+from course_utils.explain.rules import Rule, card, with_article
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import called, written
 
@@ -23,6 +23,8 @@ def _taken(s: Situation, m: re.Match[str]) -> Explanation | None:
     if asked and not hasattr(torch.Tensor, asked):
         return None
     node, value = _culprit(s, kind)
+    if node is None and kind == "NoneType" and isinstance(receiver(s.node), ast.Call):
+        node = receiver(s.node)  # what a call returned, and nothing has a name for
     if node is None:
         return None
     name, made = written(node), _made(s, node)
@@ -49,7 +51,7 @@ def _taken(s: Situation, m: re.Match[str]) -> Explanation | None:
         why = f"`{name}` is a plain Python number" + (f", which has no `{asked}`." if asked else ".")
         why += f" `{written(made)}` made it one." if called(made) == "item" and written(made) else ""
         fix = f"{name}  # the number itself" if asked == "item" else "# keep the tensor: .item() is for the log"
-        return card("not-a-tensor", f"`{name}` is a {kind}, not a tensor", why, fix, s.needed())
+        return card("not-a-tensor", f"`{name}` is {with_article(kind)}, not a tensor", why, fix, s.needed())
     return None
 
 

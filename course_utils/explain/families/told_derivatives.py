@@ -28,16 +28,16 @@ RULES = (
         "The vector of a product with a Jacobian or Hessian has the shape of what it is multiplied with.",
         "# a v of shape {0}: torch.ones_like(x), say"), "autograd/functional.py"),
     Rule(ValueError, r"Thing passed to transform API must be Tensor, got <class '(\w+)'>", told(
-        "transform-inputs", "torch.func was given a {0} to differentiate with respect to",
+        "transform-inputs", "torch.func was given {0:a} to differentiate with respect to",
         "torch.func differentiates with respect to tensors (and lists and dicts of them).",
         "# torch.tensor(...) around the number; argnums= says which arguments to differentiate"), "_functorch/"),
     Rule(RuntimeError, r"Expected f\(\*args\) to return a Tensor, got <class '(tuple|list|dict)'>", told(
-        "transform-outputs", "the function in torch.func.grad returned a {0}",
+        "transform-outputs", "the function in torch.func.grad returned {0:a}",
         "torch.func.grad takes a function of one number. What else it returns must be said to be beside it.",
         "# return loss, others with torch.func.grad(f, has_aux=True): then grad gives (gradient, others)"),
         "_functorch/"),
     Rule(RuntimeError, r"Expected f\(\*args\) to return a Tensor, got <class '(NoneType|float|int)'>", told(
-        "transform-outputs", "the function in torch.func.grad returned a {0}, not a tensor",
+        "transform-outputs", "the function in torch.func.grad returned {0:a}, not a tensor",
         "torch.func.grad differentiates what the function returns: one number, as a tensor.",
         "return loss  # the last line of the function; without .item()"), "_functorch/"),
     Rule(RuntimeError, r"Got argnum=(\d+), but only (\d+) positional inputs", told(
@@ -50,7 +50,7 @@ RULES = (
         "# in_dims=0 for samples in the first dimension; None for an input that is the same for all"),
         "_functorch/vmap.py"),
     Rule(ValueError, r"Got in_dim=\S+ for an input but the input is of type <class '(\w+)'>", told(
-        "transform-inputs", "vmap was to go over a {0}",
+        "transform-inputs", "vmap was to go over {0:a}",
         "vmap goes along a dimension of tensors. A {0} has none, and is the same for all samples.",
         "# in_dims=(0, None): None stands for what is the same for all samples"), "_functorch/vmap.py"),
     Rule(ValueError, r"in_dims is not compatible with the structure of `inputs`", told(
@@ -58,7 +58,7 @@ RULES = (
         "in_dims is one number for all arguments, or a tuple with one entry for each.",
         "# in_dims=(0, 0) for two arguments, None where one is the same for all"), "_functorch/vmap.py"),
     Rule(ValueError, r"must only return Tensors, got type <class '(\w+)'>", told(
-        "transform-outputs", "the function in vmap returned a {0}, not a tensor",
+        "transform-outputs", "the function in vmap returned {0:a}, not a tensor",
         "vmap joins the results of all samples into one tensor, so each must be a tensor.",
         "# return tensors only, without .item() and float()"), "_functorch/vmap.py"),
     Rule(RuntimeError, r"(jvp)\(f, primals, tangents\): Expected (primals|tangents) to be a tuple", told(

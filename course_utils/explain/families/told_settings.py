@@ -72,7 +72,7 @@ RULES = (
         "LBFGS searches one direction for all parameters together, so it takes one list and no groups.",
         "torch.optim.LBFGS([p for group in groups for p in group['params']])"), "optim/lbfgs.py"),
     Rule(TypeError, r"^param_group must be a dict, but got <class '(\w+)'>", told(
-        "optimizer-of-no-tensors", "add_param_group was given a {0}",
+        "optimizer-of-no-tensors", "add_param_group was given {0:a}",
         "A group is a dict: its parameters under 'params', and its own settings beside them.",
         "optimizer.add_param_group({{'params': parameters, 'lr': 1e-3}})"), "optim/optimizer.py"),
     Rule(TypeError, r"optimizer parameters need to be organized in ordered collections", told(

@@ -128,12 +128,16 @@ def _boxes(recording: Recording, steps: Sequence[Step]) -> dict[int, Box]:
 
 
 def _ran(boxes: Mapping[int, Box], recording: Recording) -> dict[int, Box]:
-    """Return the boxes with a line more each: the turn of its node, and what it received."""
+    """Return the boxes with a line more each: the turn of its node, and what it received, or that it raised."""
     ran = dict(boxes)
     for number, event in enumerate(recording.events, 1):
         box = ran[event.node]
         gradient = Line(f"turn {number}: {_received(event, box.leaf)}", "gradient", f"gradient-{event.node}")
         ran[event.node] = replace(box, lines=(*box.lines, gradient))
+    if recording.failure is not None and recording.failure.node is not None:
+        number, node = len(recording.events) + 1, recording.failure.node
+        raised = Line(f"turn {number}: {recording.failure.type}", "gradient", f"gradient-{node}")
+        ran[node] = replace(ran[node], lines=(*ran[node].lines, raised))
     return ran
 
 

@@ -92,6 +92,7 @@ def test_an_error_is_the_last_step():
     assert last.failed
     assert last.caption.startswith("The pass ends at MulBackward0 with RuntimeError: Trying to backward through")
     assert panel.alt == "Backward pass over a graph of 3 nodes. In order: nothing ran. It ends with RuntimeError."
+    assert f">turn {len(panel.steps)}: RuntimeError</text>" in panel.svg
 
 
 def test_what_a_notebook_stores(recording):

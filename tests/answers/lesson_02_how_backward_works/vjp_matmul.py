@@ -59,7 +59,7 @@ def number_for_one_entry(a, b, v):
     return [gradient.sum() for gradient in found] if a.numel() == b.numel() == 1 else found
 
 
-RIGHT = [back_block_by_block, by_einsum, vjp_by_autograd(two_blocks)]
+RIGHT = [back_block_by_block, by_einsum]
 
 MISCONCEIVED = {
     "skips left out": lambda a, b, v: (v @ b.T @ b.T, (a + a @ b).T @ v + a.T @ (v @ b.T)),
@@ -104,14 +104,17 @@ WRONG = [
 
 STILL_RIGHT = {"detached"}
 
+by_autograd = vjp_by_autograd(two_blocks)
+
 GUARDS = {
     "the gradients of `(two_blocks(a, b) * v).sum()` with respect to `a` and to `b`": {"type": WRONG[-1]},
     "each in the shape and dtype of its input": {"shape": WRONG[-2], "dtype": WRONG[8]},
     "as precisely as the dtype allows": {"value": WRONG[7]},
+    "your function runs no backward pass": {"passes": by_autograd},
     "Leave the inputs alone:": {"input": WRONG[9]},
     "their `.grad`": {"grad": WRONG[5]},
     "whether they require grad": {"requires_grad": WRONG[4]},
 }
 
 
-WRONG += [vjp_by_differences(two_blocks)]
+WRONG += [by_autograd, vjp_by_differences(two_blocks)]

@@ -104,6 +104,12 @@ WRONG = [
 
 STILL_RIGHT = {"detached"}
 
+EQUIVALENT = {
+    "back_block_by_block: h = a + a @ b | d_h = v + v @ b.T -> (swapped)": "Neither statement changes what the other reads.",
+    "by_einsum: by_a = torch.einsum('il,jl->ij', v, once @ once) | by_second = torch.einsum('ij,il->jl', a @ once, v) -> (swapped)": "Neither statement changes what the other reads.",
+    "by_einsum: torch.eye(len(b), dtype=b.dtype) -> torch.eye(len(b))": "Zeros and ones are exact in float32, and the sum has the dtype of b.",
+}
+
 by_autograd = vjp_by_autograd(two_blocks)
 
 GUARDS = {

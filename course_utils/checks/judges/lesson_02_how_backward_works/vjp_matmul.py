@@ -58,8 +58,8 @@ def _by_one_use(case: Case, seen: Observation) -> bool:
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     yield from debrief_pair(seen)
     yield (
-        "PyTorch's own pass runs four nodes here, two sums and two products, and adds at three joins: at h, at a and "
-        "at b. A network that uses one weight at every step, such as an RNN, adds at it as often."
+        "PyTorch's own pass goes back through two sums and two products here, and adds at three joins: at h, at a and "
+        "at b. In a network that uses one weight at every step, such as an RNN, that weight is a join of all steps."
     )
 
 

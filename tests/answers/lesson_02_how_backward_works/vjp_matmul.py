@@ -59,7 +59,7 @@ def number_for_one_entry(a, b, v):
     return [gradient.sum() for gradient in found] if a.numel() == b.numel() == 1 else found
 
 
-RIGHT = [back_block_by_block, by_einsum, vjp_by_autograd(two_blocks)]
+RIGHT = [back_block_by_block, by_einsum]
 
 MISCONCEIVED = {
     "skips left out": lambda a, b, v: (v @ b.T @ b.T, (a + a @ b).T @ v + a.T @ (v @ b.T)),
@@ -104,14 +104,23 @@ WRONG = [
 
 STILL_RIGHT = {"detached"}
 
+EQUIVALENT = {
+    "back_block_by_block: h = a + a @ b | d_h = v + v @ b.T -> (swapped)": "Neither statement changes what the other reads.",
+    "by_einsum: by_a = torch.einsum('il,jl->ij', v, once @ once) | by_second = torch.einsum('ij,il->jl', a @ once, v) -> (swapped)": "Neither statement changes what the other reads.",
+    "by_einsum: torch.eye(len(b), dtype=b.dtype) -> torch.eye(len(b))": "Zeros and ones are exact in float32, and the sum has the dtype of b.",
+}
+
+by_autograd = vjp_by_autograd(two_blocks)
+
 GUARDS = {
     "the gradients of `(two_blocks(a, b) * v).sum()` with respect to `a` and to `b`": {"type": WRONG[-1]},
     "each in the shape and dtype of its input": {"shape": WRONG[-2], "dtype": WRONG[8]},
     "as precisely as the dtype allows": {"value": WRONG[7]},
+    "your function runs no backward pass": {"passes": by_autograd},
     "Leave the inputs alone:": {"input": WRONG[9]},
     "their `.grad`": {"grad": WRONG[5]},
     "whether they require grad": {"requires_grad": WRONG[4]},
 }
 
 
-WRONG += [vjp_by_differences(two_blocks)]
+WRONG += [by_autograd, vjp_by_differences(two_blocks)]

@@ -65,7 +65,7 @@ def as_it_is_by_count(gradient, shape):
     return gradient if gradient.numel() == shape.numel() else gradient.sum_to_size(shape)
 
 
-RIGHT = [product_by_sum_to_size, product_by_sums, vjp_by_autograd(torch.mul)]
+RIGHT = [product_by_sum_to_size, product_by_sums]
 
 MISCONCEIVED = {
     "not summed back": lambda a, b, v: (v * b, v * a),
@@ -93,13 +93,16 @@ WRONG = [
 
 STILL_RIGHT = {"detached"}
 
+by_autograd = vjp_by_autograd(torch.mul)
+
 GUARDS = {
     "the gradients of `(a * b * v).sum()` with respect to `a` and to `b`": {"value": WRONG[-1], "type": WRONG[3]},
     "each in the shape and dtype of its input": {"shape": WRONG[0], "dtype": WRONG[8]},
+    "your function runs no backward pass": {"passes": by_autograd},
     "Leave the inputs alone:": {"input": WRONG[9]},
     "their `.grad`": {"grad": WRONG[6]},
     "whether they require grad": {"requires_grad": WRONG[5]},
 }
 
 
-WRONG += [vjp_by_differences(torch.mul)]
+WRONG += [by_autograd, vjp_by_differences(torch.mul)]

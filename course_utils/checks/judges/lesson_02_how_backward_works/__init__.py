@@ -5,10 +5,10 @@ LESSON = "02_how_backward_works"
 # In the order of the notebook.
 ORDER = (
     "missing_numbers",
+    "predict_gradients",
     "vjp_matmul",
     "vjp_product",
     "parameter_gradients",
-    "predict_gradients",
     "vjp_softmax",
     "run_order",
     "backward_engine",
@@ -16,9 +16,9 @@ ORDER = (
     "jacobian",
 )
 
-# No turn of the lesson names these; all but the first belong to the deeper pages.
+# No turn of the lesson names these; they belong to the deeper pages.
 FURTHER = (
-    "predict_gradients",
+    "parameter_gradients",
     "vjp_softmax",
     "run_order",
     "backward_engine",

@@ -41,6 +41,9 @@ def vjp(case: Case, product: _Product, v: torch.Tensor | None = None) -> tuple[t
 def judge_pair(product: _Product) -> Callable[[Case, Observation], Iterator[Finding]]:
     def judge(case: Case, seen: Observation) -> Iterator[Finding]:
         yield from _pair(seen["returned"], vjp(case, product))
+        count = seen["passes"]
+        passes = f"{count} backward pass{'es' if count != 1 else ''}"
+        yield Finding("passes", not count, f"Your function ran {passes}. Derive the two gradients, and run none.")
         yield from left_alone(seen)
 
     return judge
@@ -73,10 +76,6 @@ def debrief_pair(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
         f"In the largest case the Jacobians by a and by b have {largest['v'] * (largest['a'] + largest['b'])} numbers. "
         f"Their products with v have {largest['a'] + largest['b']}, and backward works out no more than these."
     )
-    if any(found["passes"] for _, found in seen):
-        yield "Your function let autograd do it, in a backward pass of its own."
-    else:
-        yield "Your function ran no backward pass: its products with v come from elsewhere, such as your own formulas."
 
 
 def tensors(

@@ -158,7 +158,7 @@ EXERCISE = Exercise(
         Misconception(
             "a tie goes to one",
             "Your tie is as if the whole gradient went to one entry, or to each. Two entries are the largest, and the "
-            "lesson's rule is about both.",
+            "task's rule is about both.",
             _predicted(tie=(1.0, 0.0)),
         ),
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -52,6 +52,16 @@ def _not_summed(case: Case, seen: Observation) -> bool:
     )
 
 
+def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
+    yield from debrief_pair(seen)
+    sizes = [{name: case.given[name].tensor().numel() for name in "abv"} for case, _ in seen]
+    repeated = sum(min(size["a"], size["b"]) < size["v"] for size in sizes)
+    yield (
+        f"In {repeated} of {len(sizes)} cases broadcasting used numbers of an input several times, and the gradients "
+        "of all uses were added. In the others v times the other factor was the whole answer."
+    )
+
+
 EXERCISE = Exercise(
     id="vjp_product",
     title="VJP of a product with broadcasting",
@@ -92,5 +102,5 @@ EXERCISE = Exercise(
             among=OF_VALUES,
         ),
     ),
-    debrief=debrief_pair,
+    debrief=_debrief,
 )

@@ -10,6 +10,7 @@ from course_utils.grading.submission import Cell, Submission
 ANSWERS = {
     "first_gradient": "first_gradient = 8",
     "slope": "def slope(x):\n    return 3 * x.detach() ** 2",
+    "order_the_step": "order_the_step = 'ECFBAD'",
 }
 # Cells of lesson 00: a wrong answer to `slope`, and right ones to all of its exercises.
 WRONG = "def slope(x):\n    return x * 0 - 1\n"

@@ -20,7 +20,7 @@ def test_it_leads_to_the_first_exercise_that_is_not_solved():
     record("slope", "correct")
     first, second, *_ = str(progress()).splitlines()
     assert first == (
-        "Next: lesson 00, exercise first_gradient (about 2 minutes). It stands in exercises/00_start_here.ipynb."
+        "Next: lesson 00, exercise first_gradient (about 4 minutes). It stands in exercises/00_start_here.ipynb."
     )
     count = sum(len(core_of(lesson)) for lesson in ROUTES["all"].lessons)
     assert f"1 of {count} exercises solved, about " in second
@@ -39,9 +39,9 @@ def test_each_lesson_has_a_bar_and_its_exercises_are_folded():
     for outcome in ("incorrect", "correct", "error"):
         record("slope", outcome)
     shown = progress()
-    assert "00_start_here              [######------]  1 of 2" in str(shown)
+    assert "00_start_here              [####--------]  1 of 3" in str(shown)
     assert "    slope  ✔ correct  1/1" in str(shown)
-    assert '<progress value="1" max="2" aria-label="1 of 2 solved"></progress>' in shown.html
+    assert '<progress value="1" max="3" aria-label="1 of 3 solved"></progress>' in shown.html
     assert "<details><summary>" in shown.html
     assert '<th scope="col">' in shown.html
 

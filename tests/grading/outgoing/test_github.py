@@ -17,7 +17,7 @@ import yaml
 
 from course_utils.grading.outgoing.github import GithubError, notices, payload, summary, write_step
 from course_utils.grading.submission import ExerciseResult, Result
-from tests.grading.submissions import needs_a_sandbox
+from tests.grading.submissions import needs_a_sandbox, total_of
 
 ROOT = Path(__file__).parents[3]
 WORKFLOW = ROOT / "classroom" / "github" / "grade.yml"
@@ -154,7 +154,7 @@ def test_every_step_is_sound(job):
 
 
 @needs_a_sandbox
-@pytest.mark.parametrize(("folder", "points", "code"), [("solutions", 2, 0), ("exercises", 0, 1)])
+@pytest.mark.parametrize(("folder", "points", "code"), [("solutions", total_of(), 0), ("exercises", 0, 1)])
 def test_the_grade_step_grades_a_checkout(job, tmp_path, folder, points, code):
     (tmp_path / "work" / "exercises").mkdir(parents=True)
     shutil.copy(ROOT / folder / "00_start_here.ipynb", tmp_path / "work" / "exercises")
@@ -177,11 +177,11 @@ def test_the_grade_step_grades_a_checkout(job, tmp_path, folder, points, code):
         ["bash", "-e", "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == code, done.stderr
-    assert f"::notice title=Autograding complete::Points {points}/2" in done.stdout.splitlines()
-    assert f"exercises, 00_start_here: {points} of 2 points" in (tmp_path / "summary").read_text()
+    assert f"::notice title=Autograding complete::Points {points}/{total_of()}" in done.stdout.splitlines()
+    assert f"exercises, 00_start_here: {points} of {total_of()} points" in (tmp_path / "summary").read_text()
     name, _, value = (tmp_path / "output").read_text().strip().partition("=")
     assert name == "result"
     told = read_payload(value)
-    assert (sum(test["score"] for test in told["tests"]), told["max_score"]) == (points, 2)
+    assert (sum(test["score"] for test in told["tests"]), told["max_score"]) == (points, total_of())
     assert json.loads((tmp_path / "temp" / "results.json").read_text())["submissions"]
     assert ("points are missing" in done.stderr) == bool(code)

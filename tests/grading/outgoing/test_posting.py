@@ -17,6 +17,9 @@ from course_utils.grading.outgoing import posting
 from course_utils.grading.outgoing.posting import Posted, post
 from course_utils.grading.submission import ExerciseResult, Result
 from tests.grading.nbgrader_course import LESSON, RIGHT, answered, hand_in, make_course
+from tests.grading.submissions import points_of, total_of
+
+FIRST = next(iter(points_of()))
 
 ESSAY = {
     "cell_type": "markdown",
@@ -36,12 +39,13 @@ def course(tmp_path):
     return make_course(tmp_path / "c")
 
 
-def result(student: str, first: str = "correct", second: str = "incorrect", status: str = "graded") -> Result:
+def result(student: str, first: str = "correct", others: str = "incorrect", status: str = "graded") -> Result:
     rows = tuple(
-        ExerciseResult(name, outcome, float(outcome == "correct"), 1.0, (), (f"{name} said.",), 0.1)
-        for name, outcome in (("first_gradient", first), ("slope", second))
+        ExerciseResult(name, outcome, points * float(outcome == "correct"), points, (), (f"{name} said.",), 0.1)
+        for name, points in points_of().items()
+        for outcome in (first if name == FIRST else others,)
     )
-    return Result(student, LESSON, "p", status, sum(row.score for row in rows), 2.0, 0.1, rows, "Why.")
+    return Result(student, LESSON, "p", status, sum(row.score for row in rows), total_of(), 0.1, rows, "Why.")
 
 
 def posted(course: Path, *results: Result) -> Posted:
@@ -86,12 +90,8 @@ def test_scores_and_notebooks_arrive_and_then_nothing_is_to_do(course):
         hand_in(course, student, answered(course, RIGHT), stamp="2026-01-02 03:04:05 UTC" * (student == "ada"))
     ada, bob = result("ada"), result("bob", "incorrect", "not attempted")
     assert posted(course, ada, bob) == Posted(2, 0, ())
-    assert grades(course) == {
-        ("ada", "first_gradient"): (1.0, None, None, 0),
-        ("ada", "slope"): (0.0, None, None, 0),
-        ("bob", "first_gradient"): (0.0, None, None, 0),
-        ("bob", "slope"): (0.0, None, None, 0),
-    }
+    nothing = {(student, name): (0.0, None, None, 0) for student in ("ada", "bob") for name in points_of()}
+    assert grades(course) == nothing | {("ada", FIRST): (points_of()[FIRST], None, None, 0)}
     folder = course / "autograded" / "ada" / LESSON
     nbformat.validate(nbformat.read(folder / f"{LESSON}.ipynb", 4))
     assert (folder / "timestamp.txt").read_text() == "2026-01-02 03:04:05 UTC"
@@ -112,7 +112,7 @@ def test_nbgraders_own_interface_sees_it(course):
     assert api.get_autograded_students(LESSON) == {"ada"}
     with api.gradebook as book:
         found = book.find_submission(LESSON, "ada")
-        assert (found.score, found.max_score, found.needs_manual_grade) == (1.0, 2.0, False)
+        assert (found.score, found.max_score, found.needs_manual_grade) == (points_of()[FIRST], total_of(), False)
         assert found.timestamp == datetime(2026, 1, 2, 3, 4, 5)
         assert book.find_submission_notebook(LESSON, LESSON, "ada").failed_tests
 
@@ -134,7 +134,7 @@ def test_a_persons_work_survives_a_resubmission(course):
     assert grades(course)["ada", "slope"] == (1.0, 0.5, 0.25, 1), "a manual score is to be looked at again"
     assert grades(course)["ada", "first_gradient"] == (0.0, None, None, 0)
     comments = {row[1]: row[2:] for row in state(course)[0]["comments"]}
-    assert comments == {"first_gradient": ("No response.", None), "slope": ("No response.", "Nearly.")}
+    assert comments == dict.fromkeys(points_of(), ("No response.", None)) | {"slope": ("No response.", "Nearly.")}
 
 
 def test_written_answers_wait_for_a_person(tmp_path):
@@ -300,7 +300,7 @@ def test_killed_at_random_moments_it_ends_in_the_same_state(tmp_path):
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         there = {path.parent.name for path in (course / "autograded").glob(f"*/{LESSON}")}
-        assert there <= {student for (student, _), row in grades(course).items() if row[0] == 1.0}
+        assert there <= {student for (student, _), row in grades(course).items() if row[0]}
         missing += len(there) < 60
         posted(course, *results)
         assert state(course) == state(whole)

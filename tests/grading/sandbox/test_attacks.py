@@ -15,7 +15,7 @@ from course_utils.grading.submission import Result, Submission
 from course_utils.grading.wire import MAX_TEXT, Limits, Mode
 from tests.grading.sandbox import attacks
 from tests.grading.sandbox.forging import FORGING
-from tests.grading.submissions import HONEST, needs_a_sandbox, submission
+from tests.grading.submissions import HONEST, needs_a_sandbox, points_of, submission, total_of
 
 ROOT = Path(__file__).parents[3]
 
@@ -141,7 +141,8 @@ def test_only_those_who_forge_or_leave_are_reported_as_crashed(results: dict[str
 
 def test_everybody_after_an_attack_is_graded_as_ever(results: dict[str, Result]) -> None:
     after = {name: result for name, result in results.items() if name.startswith("after ")}
-    wrong = {name: (result.status, result.score, result.reason) for name, result in after.items() if result.score != 2}
+    ever = total_of()
+    wrong = {name: (one.status, one.score, one.reason) for name, one in after.items() if one.score != ever}
     assert len(after) > 50
     assert not wrong
 
@@ -164,8 +165,10 @@ def test_the_weaker_sandboxes_hold_too(mode: Mode, grade: Grade, scratch: Path) 
     sources = {name: source.format(root=str(ROOT), scratch=str(scratch)) for name, source in attacks.HARM.items()}
     tried = [submission(name, source, SHOW_LOOT) for name, source in sources.items()]
     results = grade([*tried, submission("honest", *HONEST)], Limits(mode, 6, 500_000_000))
-    assert results.pop("honest").score == 2
-    assert {name: result.score for name, result in results.items()} == dict.fromkeys(attacks.HARM, 1)
+    assert results.pop("honest").score == total_of()
+    assert {name: result.score for name, result in results.items()} == dict.fromkeys(
+        attacks.HARM, points_of()["first_gradient"]
+    )
 
 
 def test_without_a_sandbox_the_same_code_reaches_it(grade: Grade, tmp_path: Path) -> None:
@@ -198,7 +201,7 @@ def test_what_ends_or_exhausts_its_process_ends_only_that(grade: Grade) -> None:
     for name, (_, statuses) in attacks.ENDING.items():
         assert results[name].status in statuses, (name, results[name])
         assert results[name].status == "graded" or results[name].reason
-        assert results[f"after {name}"].score == 2, name
+        assert results[f"after {name}"].score == total_of(), name
 
 
 _ON_BOTH = ["import sys\nfor line in (sys.__stdout__, sys.__stderr__): print('here', file=line, flush=True)", HONEST[1]]
@@ -209,7 +212,7 @@ def test_who_fills_a_stream_stops_nobody_who_writes_there_later(grade: Grade, li
     results = grade([submission(f"{number}", fill) for number in range(4)], limits)
     results |= grade([submission(f"after {number}", *_ON_BOTH) for number in range(4)], limits)
     assert {result.status for result in results.values()} == {"graded"}
-    assert [results[f"after {number}"].score for number in range(4)] == [2] * 4
+    assert [results[f"after {number}"].score for number in range(4)] == [total_of()] * 4
 
 
 _ALL_THREADS = """
@@ -236,7 +239,7 @@ def test_who_takes_all_threads_leaves_the_neighbour_its_own(grade: Grade, limits
     neighbours = [submission(f"{n}", "import time\ntime.sleep(0.3)", _ONE_THREAD) for n in range(6)]
     results = grade([submission("greedy", _ALL_THREADS), *neighbours], limits)
     assert results.pop("greedy").score == 0
-    assert {result.score for result in results.values()} == {1}
+    assert {result.score for result in results.values()} == {points_of()["slope"]}
 
 
 # What SECURITY.md says does not hold. Where a change makes these harder, it has to be said there.

@@ -78,7 +78,7 @@ def found() -> Iterator[dict[str, Result]]:
 @needs_a_sandbox
 @pytest.mark.parametrize("name", RAISING)
 def test_an_answer_whose_cell_raised_says_what(name: str, found: dict[str, Result]) -> None:
-    first, slope = found[name].exercises
+    first, slope, *_ = found[name].exercises
     assert first.outcome == "correct"
     assert (slope.outcome, slope.score, found[name].status) == ("error", 0, "graded")
     told, missing = slope.messages
@@ -116,7 +116,7 @@ def test_every_way_of_telling_results_tells_it(tmp_path: Path) -> None:
         grader.close()
     number = next(cell.number for cell in handed.cells if cell.grade_id == "slope")
     told = f"Cell {number}, where the answer stands, raised an error: SyntaxError: invalid syntax (line 1)"
-    assert [row.outcome for row in result.exercises] == ["not attempted", "error"]
+    assert [row.outcome for row in result.exercises[:2]] == ["not attempted", "error"]
     assert result.exercises[1].messages == (told, MISSING)
     assert gradescope.told(result)["tests"][1]["output"] == f"error\n{told}\n{MISSING}"
     assert told in github.summary([result])

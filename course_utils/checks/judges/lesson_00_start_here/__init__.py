@@ -6,4 +6,5 @@ LESSON = "00_start_here"
 ORDER = (
     "first_gradient",
     "slope",
+    "order_the_step",
 )

@@ -16,7 +16,6 @@ ORDER = (
     "fit_points",
     "fit_masked",
     "read_the_curves",
-    "order_the_step",
 )
 
 # No turn of the lesson names these.
@@ -28,5 +27,4 @@ FURTHER = (
     "fit_points",
     "fit_masked",
     "read_the_curves",
-    "order_the_step",
 )

@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
-from course_utils.checks.judges.lesson_09_practical_checklist import LESSON
+from course_utils.checks.judges.lesson_00_start_here import LESSON
 from course_utils.checks.judges.orders import Broke, Lines
 from course_utils.checks.judges.predictions import one_case
 

@@ -262,23 +262,31 @@ def found(model, images, labels):
         module.training = mode
     return gradient.abs().amax(1)
 """
+_HELD = """
+def held():
+    frame = sys._getframe(1)
+    while 'results' not in frame.f_locals:
+        frame = frame.f_back
+    return frame.f_locals
+"""
 _TAKE_OVER = """
 def forged(request):
     from course_utils.checks import data
     from course_utils.checks.scenes.lesson_08_intermediate_gradients.saliency import scorer_of_images
     case = data.Case(request.case, data.decode(request.given))
-    right = {'returned': data.plain(found(*scorer_of_images(case))), 'recorded': False, 'runs': 1, 'kept': False,
-             'changed': [], 'images': True, 'labels': True, 'mode': True}
+    right = {'returned': data.plain(found(*scorer_of_images(case))), 'recorded': False, 'runs': 1, 'passes': 1,
+             'kept': False, 'changed': [], 'images': True, 'labels': True, 'mode': True}
     return data.encode(right)
 """
 
 
 def test_who_takes_over_the_child_can_forge_behaviour_but_not_numbers(grade: Grade, limits: Limits) -> None:
     lesson = "08_intermediate_gradients"
+    one_less = "held()['results'].pop(), held()['passes'].pop()"
     sources = {
         "honest": (_SALIENCY.replace("    found(model", "    (model").format(forge="pass"),),
         "twice": (_SALIENCY.format(forge="pass"),),
-        "twice, forged in the observer": (_SALIENCY.format(forge="sys._getframe(1).f_locals['results'].pop()"),),
+        "twice, forged in the observer": (_HELD, _SALIENCY.format(forge=one_less)),
         "twice, forged on the wire": (_TAKE_OVER, _SALIENCY.format(forge="take_over(forged)")),
         "other numbers": (_TAKE_OVER.replace("found(*", "torch.zeros_like(found(*").replace(")),", "))),", 1),
                           _SALIENCY.format(forge="take_over(forged)")),

@@ -7,10 +7,7 @@ from course_utils.inline import anchor
 # By notebook: its headings as they stand there, and the codes that each teaches.
 _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
     "01_graph_structure": {
-        "Why the stem did not learn": (
-            "parameter-never-reached",
-            "loss-wrapped-anew",
-        ),
+        "Why the stem did not learn": ("parameter-never-reached", "loss-wrapped-anew"),
     },
     "deeper/01_graph_structure": {
         "The parameters of a module are leaves": (

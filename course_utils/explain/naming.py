@@ -124,6 +124,12 @@ def argument(node: ast.AST | None, position: int, keyword: str = "") -> ast.expr
     return None
 
 
+def class_called(s: Situation) -> type | None:
+    """Return the class that the failing call makes an object of; None where it calls anything else."""
+    kind = s.here.value(s.node.func) if s.here is not None and isinstance(s.node, ast.Call) else None
+    return kind if is_a(kind, type) else None
+
+
 def receiver(node: ast.AST | None) -> ast.expr | None:
     """Return `x` of `x.method(...)` or `x.attribute`."""
     if isinstance(node, ast.Call):

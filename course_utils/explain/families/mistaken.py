@@ -9,7 +9,7 @@ import re
 import torch
 
 from course_utils.explain.explanation import Explanation
-from course_utils.explain.naming import assigned, receiver
+from course_utils.explain.naming import assigned, class_called, receiver
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card, with_article
 from course_utils.explain.situation import Situation
@@ -78,10 +78,9 @@ def _not_its_method(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 def _class_given_input(s: Situation, m: re.Match[str]) -> Explanation | None:
     """`Net(x)`: the class makes the model, and the model takes the input."""
-    kind = s.here.value(s.node.func) if s.here is not None and isinstance(s.node, ast.Call) else None
-    if not isinstance(s.node, ast.Call) or not (is_a(kind, type) and issubclass(kind, torch.nn.Module)):
+    kind = class_called(s)
+    if s.here is None or not isinstance(s.node, ast.Call) or kind is None or not issubclass(kind, torch.nn.Module):
         return None
-    assert s.here is not None
     made = [written(it.func) for it in s.node.args if isinstance(it, ast.Call)]
     if not any(is_a(s.here.value(it), torch.Tensor) for it in s.node.args) and not any(
         name.startswith("torch.") for name in made
@@ -114,8 +113,8 @@ def _class_asked(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 def _unknown_setting(s: Situation, m: re.Match[str]) -> Explanation | None:
     """An optimizer or a scheduler that was given a setting which another one has."""
-    kind = s.here.value(s.node.func) if s.here is not None and isinstance(s.node, ast.Call) else None
-    if not is_a(kind, type):
+    kind = class_called(s)
+    if kind is None:
         return None
     optimizer = issubclass(kind, torch.optim.Optimizer)
     if not optimizer and not issubclass(kind, torch.optim.lr_scheduler.LRScheduler):

@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 
 from course_utils.explain.explanation import Explanation, Place
-from course_utils.explain.naming import argument, receiver
+from course_utils.explain.naming import argument, class_called, receiver
 from course_utils.explain.nodes import behind, operation_named, recorded_lines
 from course_utils.explain.ownership import is_learners
 from course_utils.explain.reading import is_a
@@ -185,8 +185,8 @@ def _multinomial(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 def _loss_made(s: Situation, m: re.Match[str]) -> Explanation | None:
     """A loss class that was given tensors asks for their truth, as if they were its settings."""
-    kind = s.here.value(s.node.func) if s.here is not None and isinstance(s.node, ast.Call) else None
-    if not isinstance(s.node, ast.Call) or not (is_a(kind, type) and issubclass(kind, torch.nn.Module)):
+    kind = class_called(s)
+    if not isinstance(s.node, ast.Call) or kind is None or not issubclass(kind, torch.nn.Module):
         return _ambiguous(s, m)
     name, given = written(s.node.func), ", ".join(ast.unparse(it) for it in s.node.args)
     why = f"`{name}` is a class: its arguments are settings. The loss that it makes is then called with the tensors."
@@ -232,9 +232,7 @@ def _numbers_of(s: Situation, m: re.Match[str]) -> Explanation | None:
         return card("not-one-number", headline, why, fix, s.needed(), known)
     if not is_a(value, torch.Tensor):
         return None
-    why = f"item(), float() and int() give one number, and `{given}` holds {value.numel()}."
-    fix = f"{given}.mean().item()  # one number for them all; {given}.tolist() gives each"
-    return card("not-one-number", f"`{given}` holds {value.numel()} numbers, not one", why, fix, s.needed())
+    return _several(s, given, value.numel())
 
 
 def _no_rsample(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -254,9 +252,13 @@ def _no_rsample(s: Situation, m: re.Match[str]) -> Explanation | None:
 
 def _item(s: Situation, m: re.Match[str]) -> Explanation | None:
     owner = written(receiver(s.node)) or written(argument(s.node, 0)) or "x"
-    why = f"item() and float() give one number, and `{owner}` holds {m[1]}."
+    return _several(s, owner, int(m[1]))
+
+
+def _several(s: Situation, owner: str, count: int) -> Explanation:
+    why = f"item() and float() give one number, and `{owner}` holds {count}."
     fix = f"{owner}.mean().item()  # one number for them all; {owner}.tolist() gives each"
-    return card("not-one-number", f"`{owner}` holds {m[1]} numbers, not one", why, fix, s.needed())
+    return card("not-one-number", f"`{owner}` holds {count} numbers, not one", why, fix, s.needed())
 
 
 RULES = (

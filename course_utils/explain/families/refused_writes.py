@@ -74,7 +74,7 @@ def _target(s: Situation) -> str:
 
 
 def _whole(s: Situation, node: ast.expr | None) -> ast.expr | None:
-    """Return the tensor of which an element is written into: `w` for `w[0]`, and `p["w"]` where `p` is a dict."""
+    """Return the tensor of which an element is written into: `w` for `w[0]`; of a dict or a list `p` one entry."""
     while isinstance(node, ast.Subscript):
         held = s.here.value(node.value) if s.here is not None else None
         if type(held) in (dict, list, tuple):

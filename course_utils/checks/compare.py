@@ -148,6 +148,11 @@ def listed(names: Iterable[object]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
+def counted(passes: int) -> str:
+    """Return "1 backward pass" or "3 backward passes"."""
+    return f"{passes} backward {'pass' if passes == 1 else 'passes'}"
+
+
 def _plain(received: Value) -> Value:
     """Return what an array of no dimension holds, and any other value as it is."""
     if not isinstance(received, Array) or received.shape:

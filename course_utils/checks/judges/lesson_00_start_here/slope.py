@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from course_utils.checks.compare import close, right_value
+from course_utils.checks.compare import close, counted, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_00_start_here import LESSON
@@ -46,9 +46,8 @@ def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     numel = case.given["x"].tensor().numel()
     if first["passes"]:
         yield (
-            f"For {numel} numbers your function ran {first['passes']} backward "
-            f"pass{'es' if first['passes'] != 1 else ''}. One pass gives the slopes of all numbers: measuring each by "
-            f"a small change would take {numel} calculations more."
+            f"For {numel} numbers your function ran {counted(first['passes'])}. One pass gives the slopes "
+            f"of all numbers: measuring each by a small change would take {numel} calculations more."
         )
     else:
         yield "Your function ran no backward pass: its slope comes from elsewhere, such as the formula 3 * x**2."

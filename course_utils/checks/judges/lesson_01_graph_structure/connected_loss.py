@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from course_utils.checks.compare import listed, right_value
+from course_utils.checks.compare import counted, listed, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_01_graph_structure import LESSON
@@ -89,7 +89,7 @@ def _judge_loss(case: Case, seen: Observation) -> Iterator[Finding]:
     graded = seen["graded"]
     yield Finding("grad", not graded, f"Your function changed .grad of {listed(graded)}.")
     count = seen["passes"]
-    ran = f"{count} backward pass{'es' if count != 1 else ''}"
+    ran = counted(count)
     yield Finding("passes", not count, f"Your function ran {ran}. It builds the loss, and the caller runs backward.")
     if not seen["recorded"]:
         yield Finding("graph", False, "The loss that you returned was not made by a recorded operation.")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
-from course_utils.checks.compare import listed
+from course_utils.checks.compare import counted, listed
 from course_utils.checks.data import Observation, Value
 from course_utils.checks.exercise import Finding, Misconception
 
 
 def no_passes(seen: Observation) -> Finding:
     count = seen["passes"]
-    passes = f"{count} backward pass{'es' if count != 1 else ''}"
-    return Finding("passes", not count, f"Your function ran {passes}. The graph can be read without running it.")
+    ran = counted(count)
+    return Finding("passes", not count, f"Your function ran {ran}. The graph can be read without running it.")
 
 
 def set_of(items: list[Value]) -> set[int]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
-from course_utils.checks.compare import close, describe, right_value
+from course_utils.checks.compare import close, counted, describe, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Finding
 from course_utils.checks.judges.lesson_02_how_backward_works.left_alone import left_alone
@@ -42,8 +42,8 @@ def judge_pair(product: _Product) -> Callable[[Case, Observation], Iterator[Find
     def judge(case: Case, seen: Observation) -> Iterator[Finding]:
         yield from _pair(seen["returned"], vjp(case, product))
         count = seen["passes"]
-        passes = f"{count} backward pass{'es' if count != 1 else ''}"
-        yield Finding("passes", not count, f"Your function ran {passes}. Derive the two gradients, and run none.")
+        ran = counted(count)
+        yield Finding("passes", not count, f"Your function ran {ran}. Derive the two gradients, and run none.")
         yield from left_alone(seen)
 
     return judge

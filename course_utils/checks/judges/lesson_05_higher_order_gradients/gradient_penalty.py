@@ -9,11 +9,11 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
-from course_utils.checks.compare import close, listed, right_value
+from course_utils.checks.compare import close, counted, listed, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_05_higher_order_gradients import LESSON
-from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import counted, untouched
+from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import untouched
 from course_utils.checks.judges.loops import times
 from course_utils.checks.judges.remembered import Named, remembered
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.gradient_penalty import critic_of

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from course_utils.checks.compare import OF_VALUES, close, listed, right_value
+from course_utils.checks.compare import OF_VALUES, close, counted, listed, right_value
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_05_higher_order_gradients import LESSON
-from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import counted, no_graph, untouched
+from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import no_graph, untouched
 from course_utils.checks.judges.remembered import remembered
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.loss_hessian import LOSSES, parameters_of
 

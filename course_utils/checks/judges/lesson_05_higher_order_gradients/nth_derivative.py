@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from course_utils.checks.compare import OF_VALUES, close, right_value
+from course_utils.checks.compare import OF_VALUES, close, counted, right_value
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_05_higher_order_gradients import LESSON
-from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import clean, counted
+from course_utils.checks.judges.lesson_05_higher_order_gradients.untouched import clean
 from course_utils.checks.judges.loops import times
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.maps import doubles
 

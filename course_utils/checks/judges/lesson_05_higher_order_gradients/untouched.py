@@ -35,8 +35,3 @@ def no_graph(seen: Observation) -> Finding:
 def untouched(seen: Observation) -> Finding:
     """Find whether everything around the answer is as it was."""
     return Finding("left", not seen["left"], f"Your function left something changed: {listed(seen['left'])}.")
-
-
-def counted(passes: int) -> str:
-    """Return "1 backward pass" or "3 backward passes"."""
-    return f"{passes} backward {'pass' if passes == 1 else 'passes'}"

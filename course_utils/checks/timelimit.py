@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import dis
 import signal
 import sys
 import threading
@@ -26,6 +27,7 @@ PATIENCE_SECONDS = 1.0
 _LEAVING = (__file__, contextlib.__file__)
 # Learner code may replace what the modules hold.
 _thread_time = time.thread_time
+_PUSH = dis.opmap["PUSH_EXC_INFO"]
 # The time limits that the main thread is in, the innermost last.
 _running: list[Stopwatch] = []
 
@@ -62,7 +64,7 @@ def _by_signal(seconds: float) -> Iterator[None]:
         nonlocal raised
         if over or not is_learners(frame.f_code.co_filename):
             return None
-        if event == "line" and _may_cut(frame, watch, seconds):
+        if event == "line" and not _begins_a_handler(frame) and _may_cut(frame, watch, seconds):
             raised = True
             raise TimeUp
         return on_line
@@ -121,6 +123,15 @@ def _may_cut(frame: FrameType | None, watch: Stopwatch, seconds: float) -> bool:
     if watch.used > seconds + PATIENCE_SECONDS:
         return True
     return frame is not None and is_learners(frame.f_code.co_filename) and not inside_import(frame)
+
+
+def _begins_a_handler(frame: FrameType) -> bool:
+    """Return whether a frame is about to enter `except`, `finally` or the end of a `with`.
+
+    What is raised there leaves its exception behind as the one being handled, for as long as the frame's caller runs,
+    and the `__exit__` of a `with` is not called at all (CPython 3.11). The handler's first line comes next.
+    """
+    return frame.f_code.co_code[frame.f_lasti] == _PUSH
 
 
 @contextlib.contextmanager

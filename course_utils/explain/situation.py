@@ -211,7 +211,7 @@ def situation_of(error: Any) -> Situation | None:
 def situation_of_stack(category: type, text: str, file: str, line: int, frame: FrameType | None) -> Situation | None:
     """Return what is there of a warning while it is given, when the whole stack is still at work."""
     entries = [(frame, number, frame.f_lasti) for frame, number in traceback.walk_stack(frame)]
-    found = _of_frames(category, text[:MAX_TEXT], entries[::-1], running=True)
+    found = _of_frames(category, _ends(text), entries[::-1], running=True)
     if found is not None:
         found.file, found.line = file, line
     return found
@@ -246,6 +246,11 @@ def _raises(frame: FrameType, instruction: int) -> bool:
 def _text(error: object) -> str:
     """Return an error's message. Its class may be the learner's, and its `__str__` do anything."""
     try:
-        return str.__str__(str(error))[:MAX_TEXT]
+        return _ends(str.__str__(str(error)))
     except Exception:
         return ""
+
+
+def _ends(text: str) -> str:
+    """Return a text, or the ends of a long one: a worker process is named at the beginning, its error at the end."""
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT // 2] + text[-MAX_TEXT // 2 :]

@@ -95,6 +95,20 @@ def test_endless_code_is_stopped(endless):
     with pytest.raises(TimeUp), time_limit(0.05):
         endless()
     assert sys.gettrace() is None
+    assert sys.exc_info()[1] is None  # every traceback that follows would begin with it
+
+
+def test_a_with_of_the_stopped_code_is_left():
+    left = []
+
+    def endless() -> None:
+        with contextlib.ExitStack() as stack:
+            stack.callback(left.append, "with")
+            spin()
+
+    with pytest.raises(TimeUp), time_limit(0.05):
+        endless()
+    assert left == ["with"]
 
 
 def in_another_thread(run):

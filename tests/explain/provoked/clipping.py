@@ -75,6 +75,20 @@ def samples_with_a_graph_in_a_worker():
         print(batch.shape)
 
 
+class Nested(Embedded):
+    def __getitem__(self, index):
+        sample, label = super().__getitem__(index)
+        for name in "zyxwvuts":
+            sample = {name: [sample]}
+        return {"sample": sample, "label": label}  # a sample is made here
+
+
+@case("graph-to-other-process", "`Nested` gives samples", "training loop")
+def samples_whose_workers_traceback_is_long():
+    for batch in DataLoader(Nested(), batch_size=2, num_workers=1):  # raised here
+        print(batch["label"])
+
+
 @case("graph-to-other-process", "`hidden` has a graph")
 def tensor_with_a_graph_for_another_process():
     hidden = torch.ones(3, requires_grad=True).exp()

@@ -158,5 +158,5 @@ def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
     for value in values:
         if isinstance(value, torch.Tensor):
             yield value
-        elif isinstance(value, list | tuple):
+        elif isinstance(value, (list, tuple)):  # asked at each operation, and a union takes longer
             yield from tensors_in(value)

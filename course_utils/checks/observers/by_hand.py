@@ -54,8 +54,8 @@ class Noticing(TorchDispatchMode):
     def __torch_dispatch__(
         self, function: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        result = function(*args, **(kwargs or {}))
-        tensors = list(tensors_in((args, list((kwargs or {}).values())))) if _weights else []
+        result = function(*args, **kwargs) if kwargs else function(*args)
+        tensors = list(tensors_in((*args, *kwargs.values()) if kwargs else args))
         watched = [tensor for tensor in tensors if _watched(tensor)]
         if not watched:
             return result
@@ -76,14 +76,24 @@ def by_an_answer() -> bool:
     """Say whether an operation was begun by an answer's own code, be it in a hook, and not by a run or the engine."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
-        file = frame.f_code.co_filename
-        mode = frame.f_code.co_name == "__torch_dispatch__"  # another observer's, which stands in between
-        if file == _ENGINE or (file.startswith(_OBSERVERS) and not mode):
+        code = frame.f_code
+        whose = _whose(code.co_filename)
+        # A mode's own function is another observer's, which stands in between.
+        if whose == "the engine" or (whose == "an observer" and code.co_name != "__torch_dispatch__"):
             return False
-        if not file.startswith(_PASSING):
+        if whose == "an answer":
             return True
         frame = frame.f_back
     return False
+
+
+@functools.cache
+def _whose(file: str) -> str:
+    if file == _ENGINE:
+        return "the engine"
+    if file.startswith(_OBSERVERS):
+        return "an observer"
+    return "passing" if file.startswith(_PASSING) else "an answer"
 
 
 def _spreads(function: Any, weights: Sequence[torch.Tensor], made: Sequence[torch.Tensor]) -> bool:

@@ -17,6 +17,7 @@ CALLED = "a node called by hand"
 
 # What PyTorch's record says of the engine's own step, in which it runs one node, whose name follows.
 _STEP = "autograd::engine::evaluate_function: "
+_NODE = RecordScope.BACKWARD_FUNCTION.value
 
 # All of a long training would take twice its time. So the record holds what comes up to the third pass, and of each
 # later one, with what follows it, by chance: 2 of 3, 2 of 4, ... Nobody can tell beforehand which.
@@ -81,16 +82,24 @@ def _end() -> None:
 
 def _has_calls(thread: Iterable[Any]) -> bool:
     """Say whether in the record of one thread a node ran outside the engine's steps."""
+    events = list(thread)
+    nodes = [number for number, event in enumerate(events) if event.scope() == _NODE]
+    # Nearly always a node's run stands right behind its step's begin, and then the others need no reading.
+    return not all(number and _begins(events[number - 1], events[number]) for number in nodes) and _calls_in(events)
+
+
+def _begins(step: Any, node: Any) -> bool:
+    return bool(step.scope() == RecordScope.FUNCTION.value and step.name() == _STEP + node.name())
+
+
+def _calls_in(events: Iterable[Any]) -> bool:
     open_steps: list[str] = []  # the name of the node that may run next in each thing that is under way, or ""
-    for event in thread:
-        name = event.name()
-        if name.startswith("aten::"):  # nearly all: what follows is read of the others alone
-            open_steps.append("")
-        elif event.kind() == "pop" and open_steps:
+    for event in events:
+        if event.kind() == "pop" and open_steps:
             open_steps.pop()
         elif event.kind() == "push":
-            scope = event.scope()
-            if scope == RecordScope.BACKWARD_FUNCTION.value:
+            name, scope = event.name(), event.scope()
+            if scope == _NODE:
                 if not open_steps or open_steps[-1] != name:
                     return True
                 open_steps[-1] = ""

@@ -1,6 +1,7 @@
 """Counting runs of the engine."""
 
 import threading
+from functools import partial
 
 import pytest
 import torch
@@ -62,7 +63,8 @@ def test_no_frame_of_ours_stands_in_the_traceback_of_a_pass_that_raises():
     assert not any("course_utils" in str(entry.path) for entry in caught.traceback)
 
 
-def test_a_pass_that_starts_below_pytorchs_functions_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("thread", [False, True])
+def test_a_pass_that_starts_below_pytorchs_functions_is_told(monkeypatch: pytest.MonkeyPatch, thread: bool) -> None:
     monkeypatch.setattr(telling, "_states", [telling._State()])
     engine = torch.autograd.Variable._execution_engine
     telling.observe_otherwise()
@@ -75,5 +77,11 @@ def test_a_pass_that_starts_below_pytorchs_functions_is_told(monkeypatch: pytest
     with every_pass():
         loss = cube(x)
         arguments = (torch.ones(()),), False, False, (x,)
-        engine.run_backward((loss,), *arguments, allow_unreachable=True, accumulate_grad=False)
+        run = partial(engine.run_backward, (loss,), *arguments, allow_unreachable=True, accumulate_grad=False)
+        if thread:
+            beside = threading.Thread(target=run)
+            beside.start()
+            beside.join()
+        else:
+            run()
     assert found.count(UNCOUNTED) == 1

@@ -37,11 +37,13 @@ class Array(msgspec.Struct, frozen=True):
     @staticmethod
     def of(tensor: torch.Tensor) -> Array:
         """Copy a tensor's numbers. The tensor itself is left as it was."""
-        real = tensor.detach().clone() if tensor._is_zerotensor() else tensor.detach()  # torch.func makes some
-        rows = real.cpu().resolve_conj().resolve_neg().contiguous()
+        kind = str(tensor.dtype).removeprefix("torch.")
+        real = tensor.detach().clone() if tensor._is_zerotensor() else tensor  # torch.func makes some
+        if kind in _DTYPES and kind != "bfloat16":
+            return Array(tuple(tensor.shape), kind, real.numpy(force=True).tobytes())
+        rows = real.detach().cpu().contiguous()  # of a kind that NumPy has not
         flat = rows.as_strided((rows.numel(),), (1,))  # a tensor of one number may have any stride, and is contiguous
-        numbers = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
-        return Array(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), numbers)
+        return Array(tuple(tensor.shape), kind, flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b"")
 
     def tensor(self) -> torch.Tensor:
         """Return a new tensor with these numbers. Raises ValueError where size and shape disagree."""

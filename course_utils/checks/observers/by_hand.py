@@ -31,6 +31,7 @@ _ENGINE, _OBSERVERS = str(torch.autograd.graph.__file__), str(Path(__file__).par
 _PASSING = (_TORCH, _COURSE, str(contextlib.__file__), str(functools.__file__))
 
 _stacks: list[ExitStack] = []  # what is left when the case that is noticed ends
+_entered: list[object] = []  # the mode that notices, once it is entered in this case
 # Where the numbers of noticed modules lie, and what was made of these outside of runs: clones, casts, sums.
 _weights: dict[int, StorageWeakRef] = {}
 _reads: dict[int, int] = {}  # how many numbers were taken out of each of them, one by one
@@ -41,10 +42,11 @@ def watch(module: nn.Module) -> None:
 
     Where no module is watched, no mode is entered: under one, PyTorch's `_foreach` operations raise no version.
     """
-    if _stacks:
-        if not _weights:
-            _stacks[-1].enter_context(Noticing())  # type: ignore[no-untyped-call]
-        for parameter in module.parameters():
+    parameters = list(module.parameters())
+    if _stacks and parameters:
+        if not _entered:
+            _entered.append(_stacks[-1].enter_context(Noticing()))  # type: ignore[no-untyped-call]
+        for parameter in parameters:
             _add(parameter)
 
 
@@ -122,6 +124,7 @@ def noticed(run: Callable[[], Any]) -> Any:
     with ExitStack() as stack:
         _stacks.append(stack)
         stack.callback(_stacks.clear)
+        stack.callback(_entered.clear)
         return run()
 
 

@@ -183,6 +183,24 @@ def reseed() -> None:
     random.seed()
 
 
+def _train() -> None:
+    """Train a little with the layers of the scenes: what PyTorch does when each is first used is done in no child."""
+    import torch
+    from torch import nn
+
+    image = nn.Sequential(nn.Conv2d(1, 2, 3, padding=1), nn.BatchNorm2d(2), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten())
+    row = nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.Tanh(), nn.Dropout(), nn.Linear(8, 8))
+    recurrent = nn.LSTM(8, 3, batch_first=True)
+    parts = nn.ModuleList([image, row, recurrent])
+    result, _ = recurrent(row(image(torch.ones(2, 1, 4, 4)).unflatten(0, (1, 2))))
+    scores = result.flatten(0, 1)
+    loss = nn.functional.cross_entropy(scores, torch.tensor([0, 1])) + nn.functional.mse_loss(scores, scores.detach())
+    loss.backward()
+    nn.utils.clip_grad_norm_(parts.parameters(), 1.0)
+    for kind in (torch.optim.SGD, torch.optim.Adam):
+        kind(parts.parameters(), lr=0.1).step()
+
+
 def warm_up() -> None:
     """Do once what imports more of PyTorch, or fills matplotlib's caches, when it is first done."""
     import torch
@@ -202,7 +220,8 @@ def warm_up() -> None:
         optimizer.step()
         optimizer.zero_grad()
     with Mode():  # type: ignore[no-untyped-call]
-        torch.ones(2) * 2
+        _train()
+    _train()
     x = torch.ones(2, dtype=torch.float64, requires_grad=True)
     torch.func.vmap(torch.func.grad(lambda t: (t * t).sum()))(torch.ones(2, 2))
     torch.func.jvp(torch.sin, (torch.ones(2),), (torch.ones(2),))

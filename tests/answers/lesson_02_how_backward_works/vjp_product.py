@@ -106,3 +106,13 @@ GUARDS = {
 
 
 WRONG += [by_autograd, vjp_by_differences(torch.mul)]
+
+
+def over_strides_of_zero(gradient, given):
+    """Takes a stride of 0 for a sign of broadcasting: an input that is an expanded tensor has it, too."""
+    for dim, stride in enumerate(given.expand(gradient.shape).stride()):
+        gradient = gradient if stride else gradient.sum(dim, keepdim=True)
+    return gradient.sum_to_size(given.shape)
+
+
+WRONG += [lambda a, b, v: (over_strides_of_zero(v * b, a), over_strides_of_zero(v * a, b))]

@@ -119,3 +119,11 @@ def softmax_from_the_end_as_the_second(y, v, dim):
 
 
 WRONG += [softmax_from_the_end_as_the_second]
+
+
+def softmax_v_before_the_bracket(y, v, dim):
+    """Takes v out of the bracket: 0 / 0 where it is zero."""
+    return y * v * (1 - (y * v).sum(dim, keepdim=True) / v)
+
+
+WRONG += [softmax_v_before_the_bracket]

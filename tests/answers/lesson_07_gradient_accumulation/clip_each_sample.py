@@ -55,7 +55,7 @@ def samples_by_retained_passes(model, images, targets):
 
 
 def clip_samples(each, max_norm):
-    norms = sum(part.flatten(1).pow(2).sum(1) for part in each.values()).sqrt()
+    norms = sum(part.reshape(len(part), -1).pow(2).sum(1) for part in each.values()).sqrt()
     factors = (max_norm / norms).clamp(max=1.0)
     return {name: torch.tensordot(factors, part, dims=1) / len(norms) for name, part in each.items()}
 
@@ -85,7 +85,7 @@ def clip_mean(each, max_norm):
 
 
 def clip_always(each, max_norm):
-    norms = sum(part.flatten(1).pow(2).sum(1) for part in each.values()).sqrt()
+    norms = sum(part.reshape(len(part), -1).pow(2).sum(1) for part in each.values()).sqrt()
     return {
         name: torch.tensordot(max_norm / norms.clamp(min=1e-30), part, dims=1) / len(norms)
         for name, part in each.items()
@@ -94,7 +94,7 @@ def clip_always(each, max_norm):
 
 def clip_by_a_quotient(each, max_norm):
     """0 / 0 for a sample that teaches nothing."""
-    norms = sum(part.flatten(1).pow(2).sum(1) for part in each.values()).sqrt()
+    norms = sum(part.reshape(len(part), -1).pow(2).sum(1) for part in each.values()).sqrt()
     factors = norms.clamp(max=max_norm) / norms
     return {name: torch.tensordot(factors, part, dims=1) / len(norms) for name, part in each.items()}
 
@@ -139,7 +139,7 @@ def samples_by_copy(model, images, targets):
 
 def samples_by_new_model(model, images, targets):
     """On a model made anew, that nobody watches."""
-    new = type(model)().double()
+    new = type(model)().to(images.dtype)
     new.load_state_dict(model.state_dict())
     return samples_by_loop(new, images, targets)
 
@@ -256,7 +256,7 @@ WRONG = [
 ]
 
 EQUIVALENT = {
-    "clip_samples: part.flatten(1).pow(2).sum(1) -> part.flatten(1).pow(2).sum(-1)": "flatten(1) leaves two dimensions: dim 1 is the last one.",
+    "clip_samples: part.reshape(len(part), -1).pow(2).sum(1) -> part.reshape(len(part), -1).pow(2).sum(-1)": "It has two dimensions then: dim 1 is the last one.",
     "sampler.clip_each_sample: return {name: change(name, part, len(images)) for name, part in result.items()} -> return result": "In the right answers `change` gives back what it gets.",
     "samples_by_batched_grad: torch.eye(len(images), dtype=losses.dtype) -> torch.eye(len(images))": "The seeds are ones and zeros, and PyTorch takes them in single precision, too.",
     "samples_by_batched_grad: ...s_grads_batched=True) -> ...s_grads_batched=True, retain_graph=True)": "Whether the graph could be used again is not asked for; it goes when the function ends, and the results are detached.",
@@ -293,3 +293,16 @@ GUARDS = {
     },
     "results require no gradient": {"attached": WITH_A_GRAPH},
 }
+
+
+def clip_flattened_from_the_second(each, max_norm):
+    """A parameter of one number has no second dimension, once for each sample."""
+    norms = sum(part.flatten(1).pow(2).sum(1) for part in each.values()).sqrt()
+    factors = (max_norm / norms).clamp(max=1.0)
+    return {name: torch.tensordot(factors, part, dims=1) / len(norms) for name, part in each.items()}
+
+
+WRONG += [
+    sampler(clip=clip_flattened_from_the_second),
+    sampler(change=lambda name, part, count: part.double()),
+]

@@ -200,3 +200,4 @@ def renormed(gradient, most):
 
 
 WRONG += [said(hooked(renormed), "row by row")]
+WRONG += [hooked(lambda gradient, most: gradient * torch.clamp(most / gradient.float().norm(), max=1))]

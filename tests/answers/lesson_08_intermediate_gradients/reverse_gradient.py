@@ -138,3 +138,5 @@ GUARDS = {
     },
     "or gradients may be switched off": {"mode": ONE_SLIP["mode"]},
 }
+
+WRONG += [hooked(lambda gradient, strength: (-strength * gradient.float()).to(gradient.dtype))]

@@ -39,9 +39,13 @@ def _cases(seed: int) -> Iterator[Case]:
         given = tensors(seed + 10 * offset, dtype, size, a=a, b=b, v=tuple(torch.empty(a).mul(torch.empty(b)).shape))
         if name == "b is a row again":  # the gradient of a product is no quotient of it
             given = {key: Array.of(item.tensor().index_fill(-1, torch.tensor([0]), 0.0)) for key, item in given.items()}
+        expanded = ["b"] if name == "equal shapes" else []  # its strides tell nothing of what broadcasting repeats
+        for key in expanded:
+            rows = given[key].tensor()
+            given[key] = Array.of(rows[..., :1].expand_as(rows))
         leaves = {"b is a column": ["a", "b", "v"], "both are stretched": ["b"]}.get(name, [])
         new = ["a"] if name == "both are stretched" else []
-        yield Case(name, {**given, "strided": offset == 3, "leaves": leaves, "new": new})
+        yield Case(name, {**given, "strided": offset == 3, "leaves": leaves, "new": new, "expanded": expanded})
 
 
 def _not_summed(case: Case, seen: Observation) -> bool:

@@ -18,7 +18,7 @@ from course_utils.checks.scenes.lesson_07_gradient_accumulation.clip_each_sample
 
 def _cases(seed: int) -> list[Case]:
     shapes: dict[str, tuple[int, int, dict[str, float]]] = {
-        "six images, some clipped": (6, 4, {"sure": 1}),
+        "six images in float32, some clipped": (6, 4, {"sure": 1, "single": True}),
         "five images, all clipped": (5, 0, {}),
         "one image, not clipped": (1, 1, {"steep": 1e4}),
     }
@@ -27,7 +27,7 @@ def _cases(seed: int) -> list[Case]:
 
 def _limited(name: str, seed: int, count: int, place: int, more: dict[str, float]) -> Case:
     """Return a case whose limit lies in the given place among the samples' norms."""
-    open_case = Case(name, {"seed": seed, "count": count, **more})
+    open_case = Case(name, {"seed": seed, "count": count, "single": False, **more})
     norms = sorted(_norms(_alone(open_case)).tolist())
     limit = 0.1 * norms[0] if place == 0 else 2 * norms[-1] if place == count else sum(norms[place - 1 : place + 1]) / 2
     return Case(name, {**open_case.given, "max_norm": limit})
@@ -81,11 +81,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         yield Finding("dict", False, text)
     else:
         for name, value in right.items():
-            received, double = (
-                returned[name],
-                not isinstance(returned[name], Array) or returned[name].dtype == "float64",
-            )
-            yield Finding("dtype", double, f"The entry {name} has another dtype than the parameter.")
+            received, dtype = returned[name], str(value.dtype).removeprefix("torch.")
+            same = not isinstance(received, Array) or received.dtype == dtype
+            yield Finding("dtype", same, f"The entry {name} has another dtype than the parameter.")
             yield right_value(_single(received), value.float(), f"The entry {name}")
     yield Finding("attached", not seen["attached"], "An entry of what you returned requires a gradient. Detach it.")
     yield from _judge_side_effects(case, seen)
@@ -171,8 +169,9 @@ EXERCISE = Exercise(
         "First get the gradient of every sample. Then ask: which number, made from all parameters, decides?",
         "The lesson's vmap over grad gives a dict of tensors whose first dimension counts samples. The squares of a "
         "sample, summed over all entries of the dict, are its squared norm.",
-        "Sum part.flatten(1).pow(2).sum(1) over the parts and take the root. Then a factor for each sample: "
-        "max_norm / norm, at most 1. Multiply each part along its first dimension by the factors; take the mean there.",
+        "Sum part.reshape(len(part), -1).pow(2).sum(1) over the parts and take the root. Then a factor for each "
+        "sample: max_norm / norm, at most 1. Multiply each part along its first dimension by the factors; take the "
+        "mean there.",
     ),
     debrief=_debrief,
     misconceptions=(

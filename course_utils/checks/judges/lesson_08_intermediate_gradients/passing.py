@@ -24,10 +24,12 @@ def cases(
     values: tuple[float, float, float],
     another: Callable[[float], float],
     odd: Mapping[str, float] = MappingProxyType({}),
+    sizes: Mapping[str, float] = MappingProxyType({}),
 ) -> Callable[[int], list[Case]]:
     """Return what makes the cases. `odd` names further values of what is asked, each for x in the middle of a graph.
 
-    `another` makes of a value that of a second call, which is not to change the first one.
+    `another` makes of a value that of a second call, which is not to change the first one. `sizes` says how long the
+    gradients of a case are, where they are not of the size of 1.
     """
     # Name: is x a leaf, does it require a gradient, is the call under no_grad, the argument, and the shape.
     kinds: dict[str, tuple[bool, bool, bool, float, tuple[int, ...]]] = {
@@ -47,8 +49,8 @@ def cases(
                     **{"leaf": leaf, "requires_grad": requires, "no_grad": silent},
                     **{asked: value, "another": another(value)},
                     **{
-                        key: Array.of(numbers(10 * seed + 4 * n + k, *shape, dtype=_dtype(name)))
-                        for k, key in enumerate(("x", "down", "beside"))
+                        key: Array.of(size * numbers(10 * seed + 4 * n + k, *shape, dtype=_dtype(name)))
+                        for k, (key, size) in enumerate({"x": 1.0, "down": sizes.get(name, 1.0), "beside": 1.0}.items())
                     },
                 },
             )

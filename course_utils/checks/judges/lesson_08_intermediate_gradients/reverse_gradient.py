@@ -19,23 +19,6 @@ from course_utils.checks.judges.lesson_08_intermediate_gradients.passing import 
     only_once,
 )
 
-_of_a_size = cases(
-    "strength",
-    (0.7, 25.0, 1.4),
-    lambda strength: 2 - 3 * strength,  # of the other sign, where the strength is not small
-    {"a negative strength": -1.5, "a strength of 0": 0.0},
-)
-# How long the gradients of a case are, where they are not of the size of 1.
-_SIZES = {"x a leaf, float64": 1e-7, "a negative strength": 1e5}
-
-
-def _cases(seed: int) -> list[Case]:
-    return [_sized(case, _SIZES.get(case.name, 1.0)) for case in _of_a_size(seed)]
-
-
-def _sized(case: Case, size: float) -> Case:
-    return Case(case.name, {**case.given, "down": Array.of(size * case.given["down"].tensor())})
-
 
 def _reversed(case: Case, gradient: torch.Tensor) -> torch.Tensor:
     return gradient * -float(case.given["strength"])
@@ -63,7 +46,13 @@ EXERCISE = Exercise(
     points=2,
     call="reverse_gradient(x, strength)",
     reaches=("register_prehook",),
-    cases=_cases,
+    cases=cases(
+        "strength",
+        (0.7, 25.0, 1.4),
+        lambda strength: 2 - 3 * strength,  # of the other sign, where the strength is not small
+        {"a negative strength": -1.5, "a strength of 0": 0.0},
+        {"x a leaf, float64": 1e-60, "a negative strength": 1e5},  # the small ones are zero in float32
+    ),
     judge=judge(_reversed),
     hints=(
         "Two things are asked of one tensor: the numbers of x, and another gradient. Whatever changes the gradient "

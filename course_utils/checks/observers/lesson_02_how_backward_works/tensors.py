@@ -20,11 +20,14 @@ def on_tensors(answer: Answer, case: Case, *names: str, last: tuple[int, ...] = 
 def laid_out(case: Case, name: str) -> torch.Tensor:
     """Return a tensor of the case, as a view that is not contiguous where the case asks for one.
 
+    Of one that the case calls expanded, a row's equal numbers are one number in memory.
     Those that the case calls leaves require grad, and hold a gradient from before; those it calls new hold none.
     """
     tensor: torch.Tensor = case.given[name].tensor()
     if case.given.get("transposed"):
         tensor = by_columns(tensor)
+    elif name in case.given.get("expanded", ()):
+        tensor = tensor[..., :1].expand_as(tensor)
     elif case.given.get("strided"):
         spaced = torch.full((*tensor.shape, 2), 99.0, dtype=tensor.dtype)
         spaced[..., 0] = tensor

@@ -13,7 +13,7 @@ from course_utils.checks.scenes.zoo import deep, steepen
 
 
 class Images(nn.Module):
-    """A convolution, a mean over positions, a linear layer whose weight has two names, a buffer, and a scale.
+    """A convolution, a mean over positions, a linear layer whose weight has two names, a buffer, and one number.
 
     It flattens from dimension 1 on, as most models do, so that it takes no image without the batch's dimension.
 
@@ -31,7 +31,7 @@ class Images(nn.Module):
         self.last = deep(last)
         self.twin = nn.ParameterDict({"weight": last.weight})
         self.shift = nn.Buffer(torch.zeros(CLASSES))
-        self.scale = nn.Parameter(torch.empty(CLASSES))
+        self.scale = nn.Parameter(torch.empty(()))
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         Images.runs += 1
@@ -43,13 +43,15 @@ class Images(nn.Module):
 def image_batch(case: Case) -> tuple[Images, torch.Tensor, torch.Tensor]:
     """Return the image model with a batch of images and targets.
 
-    The case's `sure` image has a gradient of zero. With `steep` gradients are long.
+    The case's `sure` image has a gradient of zero. With `steep` gradients are long. All is in the case's dtype.
     """
     seed, count = case.given["seed"], case.given["count"]
-    model = Images().double()
+    dtype = torch.float32 if case.given["single"] else torch.float64
+    model = Images().to(dtype)
     seeded(model, seed)
     generator = torch.Generator().manual_seed(seed)
-    images, targets = numbers(seed + 9, count, 2, 4, 5).double(), torch.randint(CLASSES, (count,), generator=generator)
+    images = numbers(seed + 9, count, 2, 4, 5).to(dtype)
+    targets = torch.randint(CLASSES, (count,), generator=generator)
     if "steep" in case.given:
         steepen(model.features, case.given["steep"])
         images *= case.given["steep"]

@@ -31,6 +31,8 @@ OPTIMIZER_HOOKS: tuple[dict[int, Any], ...] = (
     *(optimizers._global_optimizer_pre_hooks, optimizers._global_optimizer_post_hooks),
 )
 
+_SMALLEST = sys.float_info.min  # half of it is no normal number any more
+
 # Settings of one value each: how it is read, and how it is set.
 VALUES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "the number of threads": (torch.get_num_threads, torch.set_num_threads),
@@ -39,9 +41,20 @@ VALUES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
         torch._C._is_multithreading_enabled,
         torch._C._set_multithreading_enabled,
     ),
+    "the flushing of the smallest numbers to zero": (lambda: _SMALLEST / 2 == 0, torch.set_flush_denormal),
+    "cuDNN's search for the fastest algorithm": (torch._C._get_cudnn_benchmark, torch._C._set_cudnn_benchmark),
+    "cuDNN's deterministic mode": (torch._C._get_cudnn_deterministic, torch._C._set_cudnn_deterministic),
+    "the check of sparse tensors": (
+        torch._C._check_sparse_tensor_invariants,
+        torch._C._set_check_sparse_tensor_invariants,
+    ),
     "oneDNN": (lambda: bool(torch.backends.mkldnn.enabled), torch.backends.mkldnn.set_flags),
     "PyTorch's repeating of each warning": (torch.is_warn_always_enabled, torch.set_warn_always),
     "the number of digits that tensors show": (lambda: torch._tensor_str.PRINT_OPTS.precision, torch.set_printoptions),
+    "the scientific notation of tensors": (
+        lambda: torch._tensor_str.PRINT_OPTS.sci_mode,
+        lambda on: torch.set_printoptions(sci_mode=on),
+    ),
 }
 
 _ALL = "ignore", None, None  # a filter's action, message and module

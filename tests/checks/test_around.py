@@ -85,6 +85,11 @@ SETTINGS: dict[str, Callable[[], object]] = {
     "oneDNN is off; before, it was on": lambda: torch.backends.mkldnn.set_flags(False),
     "PyTorch's repeating of each warning is on; before, it was off": lambda: torch.set_warn_always(True),
     "the number of digits that tensors show is 2; before, it was 4": lambda: torch.set_printoptions(precision=2),
+    "the scientific notation of tensors is off; before, it was None": lambda: torch.set_printoptions(sci_mode=False),
+    "the flushing of the smallest numbers to zero is on; before, it was off": lambda: torch.set_flush_denormal(True),
+    "cuDNN's search for the fastest algorithm is on; before, it was off": lambda: torch._C._set_cudnn_benchmark(True),
+    "cuDNN's deterministic mode is on; before, it was off": lambda: torch._C._set_cudnn_deterministic(True),
+    "the check of sparse tensors is on; before, it was off": torch.sparse.check_sparse_tensor_invariants.enable,
     "a hook on all saved tensors is on; before, it was off": lambda: (
         torch._C._autograd._push_saved_tensors_default_hooks(lambda x: x, lambda x: x)
     ),

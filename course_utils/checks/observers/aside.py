@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from course_utils.checks.frames import importing
 from course_utils.checks.observers import telling
 
 REACH = "reached: "  # before the name of an event
@@ -24,7 +25,8 @@ _EVENTS = frozenset(
         *("pickle.find_class", "marshal.loads", "ctypes.dlopen", "ctypes.cdata", "ctypes.string_at", "ctypes.dlsym"),
     )
 )
-# A process of its own is an answer's, whoever starts it.
+# A process of its own is an answer's, whoever starts it, but for one that a library needs while it is imported:
+# matplotlib asks `fc-list` for the system's fonts.
 _PROCESSES = frozenset(("os.fork", "os.forkpty", "os.posix_spawn", "subprocess.Popen", "os.exec", "os.system"))
 # Modules that look at frames, or start threads, for whoever calls them.
 _LOOKING = ("inspect", "threading", "concurrent.futures.thread", "multiprocessing.pool")
@@ -61,7 +63,7 @@ class Auditing:
                 self._threads = True
 
     def _heard(self, event: str, given: tuple[Any, ...]) -> None:
-        if event in _PROCESSES:
+        if event in _PROCESSES and not importing(sys._getframe(1)):
             if self._under_way:
                 telling.tell(REACH + event)
             else:

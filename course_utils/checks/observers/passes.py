@@ -59,6 +59,27 @@ def every_pass(calling_nodes: bool = False) -> Iterator[list[Pass]]:
         telling.tell(UNCOUNTED)
 
 
+@contextmanager
+def tangents() -> Iterator[list[None]]:
+    """Collect an entry for each tensor that is given a tangent: autograd in forward mode, which runs no pass.
+
+    `torch.func.jvp` and `jacfwd`, and what `torch.autograd.functional` does in forward mode, come by there as well.
+    """
+    given: list[None] = []
+    home: Any = torch.autograd.forward_ad
+    make = home.make_dual
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        given.append(None)
+        return make(*arguments, **named)
+
+    home.make_dual = counted
+    try:
+        yield given
+    finally:
+        home.make_dual = make
+
+
 def _runs_so_far() -> int:
     """Return how many passes the engine ran in this process, in whatever thread and language they began.
 

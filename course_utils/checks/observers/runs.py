@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 import types
 import weakref
 from collections.abc import Callable
@@ -9,14 +10,15 @@ from typing import Any
 
 from torch import nn
 
+from course_utils.checks.frames import is_course
 from course_utils.checks.observers import by_hand, telling
 
 Told = Callable[[nn.Module, tuple[Any, ...], Any], None]
 Forward = Callable[..., Any]
 
-# What is told beside the runs themselves: those of copies, all that began, and the runs of its first part. Who goes
-# through a module's layers without running it is seen by the difference.
-COPIES, BEGUN, PART = " of copies", " begun", " of its first part"
+# What is told beside the runs themselves: those of copies, all that began, the runs of its first part, and those that
+# an error ended. Who goes through a module's layers without running it is seen by the difference.
+COPIES, BEGUN, PART, CUT = " of copies", " begun", " of its first part", " cut"
 
 
 def notice(module: nn.Module, told: Told, begins: Callable[[], None] | None = None, name: str = "") -> None:
@@ -41,7 +43,12 @@ def notice(module: nn.Module, told: Told, begins: Callable[[], None] | None = No
         if begins is not None:
             tell(self)
             begins()
-        result = run(self, *inputs, **named)
+        try:
+            result = run(self, *inputs, **named)
+        except BaseException as error:
+            if name and not _by_the_scene(error):
+                telling.tell(name + CUT)
+            raise
         if begins is None:
             tell(self)
         told(self, (*inputs, *named.values()), result)
@@ -56,6 +63,12 @@ def notice(module: nn.Module, told: Told, begins: Callable[[], None] | None = No
     part = _first_part(module)
     if name and part is not None:
         _watch(part, part_watched)
+
+
+def _by_the_scene(error: BaseException) -> bool:
+    """Say whether a layer of the scene raised an error, as some do: the last to run was the course's own code."""
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return is_course(files[-1])
 
 
 def _watch(module: nn.Module, watched: Forward) -> None:

@@ -11,7 +11,7 @@ from course_utils.checks.observers.aside import REACH
 from course_utils.checks.observers.by_hand import HAND, READ
 from course_utils.checks.observers.nodes import CALLED
 from course_utils.checks.observers.passes import UNCOUNTED
-from course_utils.checks.observers.runs import BEGUN, COPIES, PART
+from course_utils.checks.observers.runs import BEGUN, COPIES, CUT, PART
 from course_utils.checks.observers.telling import DECOY, GAGGED
 from course_utils.grading.controller.events import FORGED
 
@@ -30,6 +30,7 @@ _TOLD = {
     UNCOUNTED: "In the case {!r} a backward pass ran that was not started by PyTorch's own functions. Read the answer.",
     CALLED: "In the case {!r} the answer called nodes of the graph by hand, where the engine should run them. Read it.",
 }
+_CUT = "In the case {!r} a run of a module began and was broken off. Read the answer."
 _REACHED = "In the case {!r} the answer itself brought about {!r}, by which it can change its observers. Read it."
 
 
@@ -55,6 +56,9 @@ def _of_case(case: str, seen: Seen, counts: Mapping[str, int]) -> Iterator[tuple
             yield REACH, _REACHED.format(case, kind.removeprefix(REACH))
     if not isinstance(seen, dict):
         return
+    for kind in counts:
+        if kind.endswith(CUT):
+            yield CUT, _CUT.format(case)
     for kind in counts:
         name = kind.removesuffix(PART)
         if name != kind and counts[kind] != counts.get(name + BEGUN, 0):

@@ -19,6 +19,7 @@ from course_utils.grading.sandbox import confinement, kernel
 from course_utils.grading.sandbox.warm import Warmth
 
 WATCH_SECONDS = 0.01
+_ZOMBIE = b"State:\tZ (zombie)"
 _OWN = (b"RssAnon:", b"RssShmem:", b"VmSwap:")  # what a process holds, in kB; RssFile is the page cache's
 
 
@@ -68,8 +69,8 @@ def _watch(control: socket.socket, descriptor: int, limits: wire.Limits, warmth:
     os.close(descriptor)
     os.close(unable)
     end = time.monotonic() + limits.seconds
-    before = _private(processes, os.getpid())
-    how, most = "died", 0
+    before = _private(_status(processes, os.getpid()))
+    how, most, abandoned = "died", 0, False
     ended = os.pidfd_open(child)
     while True:
         ready, _, _ = select.select([control.fileno(), ended], [], [], WATCH_SECONDS)
@@ -79,7 +80,11 @@ def _watch(control: socket.socket, descriptor: int, limits: wire.Limits, warmth:
             control.recv(16)  # wire.STOP; or nothing, and the controller is gone
             how = "stopped"
             break
-        most = max(most, _private(processes, child) - before)
+        status = _status(processes, child)
+        if _ZOMBIE in status:  # its first thread has ended, and nothing tells any more what the others hold
+            abandoned = True
+            break
+        most = max(most, _private(status) - before)
         if most > limits.memory:
             how = "memory"
             break
@@ -90,13 +95,15 @@ def _watch(control: socket.socket, descriptor: int, limits: wire.Limits, warmth:
             how = "timeout"
             break
     os.kill(child, signal.SIGKILL)
-    _, status, used = os.wait4(child, 0)
-    code = os.waitstatus_to_exitcode(status)
+    _, ending, used = os.wait4(child, 0)
+    code = os.waitstatus_to_exitcode(ending)
     cpu = used.ru_utime + used.ru_stime
     detail = ""
     if how == "died":
         refused = os.read(entering, 1000).decode(errors="replace")
-        how, detail = ("refused", f"the sandbox could not be entered: {refused}") if refused else (how, _cause(code))
+        left = abandoned and code == -signal.SIGKILL
+        cause = "its first thread ended, and others went on" if left else _cause(code)
+        how, detail = ("refused", f"the sandbox could not be entered: {refused}") if refused else (how, cause)
     control.send(_packed(wire.Ended(how, detail, cpu, most)))
     os._exit(0)
 
@@ -125,21 +132,25 @@ def _cause(code: int) -> str:
     return f"it ended itself with code {code}"
 
 
-def _private(processes: int, process: int) -> int:
-    """Return the bytes that a process has for itself, in memory or swapped out; 0 where that cannot be read.
+def _status(processes: int, process: int) -> list[bytes]:
+    """Return the lines that the kernel gives on a process; none where they cannot be read."""
+    try:
+        file = os.open(f"{process}/status", os.O_RDONLY, dir_fd=processes)
+        try:
+            return os.read(file, 8192).splitlines()
+        finally:
+            os.close(file)
+    except OSError:
+        return []
+
+
+def _private(status: list[bytes]) -> int:
+    """Return the bytes that a process has for itself, in memory or swapped out; 0 where its status has none.
 
     Files are not among them. Shared memory that belongs to no file is: `statm` counts it with them. A sandboxed
     submission is one process. What it shares with the process that it was forked from is counted for both.
     """
-    try:
-        file = os.open(f"{process}/status", os.O_RDONLY, dir_fd=processes)
-        try:
-            lines = os.read(file, 8192).splitlines()
-        finally:
-            os.close(file)
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(_OWN))
+    return sum(int(line.split()[1]) * 1024 for line in status if line.startswith(_OWN))
 
 
 def _threads(processes: int, process: int) -> int:

@@ -10,6 +10,7 @@ from tests.answers.lesson_02_how_backward_works.pairs import (
     spoiling_after,
     vjp_by_autograd,
     vjp_by_differences,
+    vjp_by_forward_mode,
     without_grad,
 )
 from tests.answers.lesson_02_how_backward_works.spoiled import spoiled
@@ -112,11 +113,14 @@ EQUIVALENT = {
 
 by_autograd = vjp_by_autograd(two_blocks)
 
+by_forward_mode = vjp_by_forward_mode(two_blocks)
+
 GUARDS = {
     "the gradients of `(two_blocks(a, b) * v).sum()` with respect to `a` and to `b`": {"type": WRONG[-1]},
     "each in the shape and dtype of its input": {"shape": WRONG[-2], "dtype": WRONG[8]},
     "as precisely as the dtype allows": {"value": WRONG[7]},
     "your function runs no backward pass": {"passes": by_autograd},
+    "Derive them, without autograd": {"autograd": by_forward_mode},
     "Leave the inputs alone:": {"input": WRONG[9]},
     "their `.grad`": {"grad": WRONG[5]},
     "whether they require grad": {"requires_grad": WRONG[4]},
@@ -124,3 +128,5 @@ GUARDS = {
 
 
 WRONG += [by_autograd, vjp_by_differences(two_blocks)]
+
+WRONG += [by_forward_mode]

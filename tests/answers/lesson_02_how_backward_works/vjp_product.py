@@ -10,6 +10,7 @@ from tests.answers.lesson_02_how_backward_works.pairs import (
     spoiling_after,
     vjp_by_autograd,
     vjp_by_differences,
+    vjp_by_forward_mode,
     without_grad,
 )
 from tests.answers.lesson_02_how_backward_works.spoiled import spoiled
@@ -95,10 +96,13 @@ STILL_RIGHT = {"detached"}
 
 by_autograd = vjp_by_autograd(torch.mul)
 
+by_forward_mode = vjp_by_forward_mode(torch.mul)
+
 GUARDS = {
     "the gradients of `(a * b * v).sum()` with respect to `a` and to `b`": {"value": WRONG[-1], "type": WRONG[3]},
     "each in the shape and dtype of its input": {"shape": WRONG[0], "dtype": WRONG[8]},
     "your function runs no backward pass": {"passes": by_autograd},
+    "Derive them, without autograd": {"autograd": by_forward_mode},
     "Leave the inputs alone:": {"input": WRONG[9]},
     "their `.grad`": {"grad": WRONG[6]},
     "whether they require grad": {"requires_grad": WRONG[5]},
@@ -116,3 +120,5 @@ def over_strides_of_zero(gradient, given):
 
 
 WRONG += [lambda a, b, v: (over_strides_of_zero(v * b, a), over_strides_of_zero(v * a, b))]
+
+WRONG += [by_forward_mode]

@@ -45,6 +45,22 @@ def test_it_says_nothing_of_what_libraries_do() -> None:
     assert told_by("; ".join(INNOCENT)) == []
 
 
+_IMPORT = """
+import importlib, importlib.util, os, subprocess, sys, sysconfig, tempfile
+folder = tempfile.mkdtemp()
+package = os.path.join(folder, "site-packages")
+os.mkdir(package)
+open(os.path.join(package, "asking.py"), "w").write("import subprocess; subprocess.run(['true'])")
+sys.path.insert(0, package)
+"""
+
+
+def test_a_process_that_a_library_needs_while_it_is_imported_is_no_answers() -> None:
+    assert told_by(f"{_IMPORT}auditing.end(); import asking; told.clear(); auditing.begin()") == []
+    started = "auditing.end(); subprocess.run(['true']); told.clear(); auditing.begin()"
+    assert told_by(_IMPORT + started) == ["reached: a thread, before the case"]
+
+
 def test_a_thread_of_before_is_told_in_each_case() -> None:
     assert told_by("pass\nauditing.end(); auditing.thread(); told.clear(); auditing.begin()") == [
         "reached: a thread, before the case"

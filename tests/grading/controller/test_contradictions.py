@@ -39,6 +39,7 @@ def test_what_agrees_or_counts_nothing_is_no_contradiction(seen, told) -> None:
         ({"runs": 1}, {"runs": 2}, "told of 2 runs while the answer ran, and its observation says 1."),
         ({"forwards": [1, 1]}, {"forwards": 3}, "told of 3 forwards while the answer ran, and its observation says 2."),
         ({}, {"runs of its first part": 2, "runs begun": 1}, "first layer ran 2 times, and the module itself 1 times"),
+        ({}, {"runs cut": 1, "runs begun": 1}, "a run of a module began and was broken off"),
         ({}, {HAND: 1}, "computed with a module's weights"),
         ({"passes": 1}, {"passes": 1, FORGED: 1}, "something was told in the observers' name"),
         ({"passes": 1}, {"passes": 1, UNCOUNTED: 2}, "was not started by PyTorch's own functions"),

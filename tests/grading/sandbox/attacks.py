@@ -222,6 +222,12 @@ ENDING = {
         "    x[-1].write(b'x' * 10_000_000)\ntime.sleep(99)\n",
         {"memory"},
     ),
+    "memory, behind a first thread that has left": (
+        "import ctypes, os, threading, time\nx = []\ndef fill():\n    while True:\n        x.append(b'x' * 4_000_000)\n"
+        "        time.sleep(0.005)\nthreading.Thread(target=fill, daemon=True).start()\n"
+        "ctypes.CDLL(None).syscall({'x86_64': 60}.get(os.uname().machine, 93), 0)\n",
+        {"crashed"},
+    ),
     "memory, at once": ("import torch\nx = torch.ones(10**11)\n", {"memory"}),
     "threads": (
         "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(99,)).start()\n",

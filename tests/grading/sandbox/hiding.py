@@ -156,6 +156,11 @@ REPORTED = {
 
 _LAYERS = "    for m in model:\n        x = layer(m, x)\n    return x"
 FURTHER = {
+    "a run that a hook breaks off": maps(
+        "handle = model[-1].register_forward_pre_hook(stop)\n    try: maps(model, model, images, labels)\n"
+        "    except ValueError: pass\n    handle.remove()",
+        "def stop(module, given): raise ValueError",
+    ),
     "a dict of functions": _past("{'a': getattr}['a'](torch.autograd.Variable, b'_execution_engine'.decode())"),
     "a default argument": _past("get()", "def get(t=torch): return t.autograd.Variable._execution_engine"),
     "getattr reduced over a text": _past(

@@ -198,6 +198,8 @@ def test_what_ends_or_exhausts_its_process_ends_only_that(grade: Grade) -> None:
         results |= grade(every, limits_of(seconds, 300_000_000, unsafe=False))
     for name in ("memory, touched", "memory, shared"):
         assert "was stopped" in results[name].reason, results[name]
+    left = results["memory, behind a first thread that has left"]
+    assert "its first thread ended, and others went on" in left.reason, left
     for name, (_, statuses) in attacks.ENDING.items():
         assert results[name].status in statuses, (name, results[name])
         assert results[name].status == "graded" or results[name].reason

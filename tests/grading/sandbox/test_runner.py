@@ -17,10 +17,10 @@ pytestmark = needs_a_sandbox
 @pytest.mark.parametrize("flags", [mmap.MAP_PRIVATE, mmap.MAP_SHARED], ids=["private", "shared"])
 def test_memory_that_belongs_to_no_file_is_counted(flags: int) -> None:
     processes = os.open("/proc", os.O_PATH)
-    before = runner._private(processes, os.getpid())
+    before = runner._private(runner._status(processes, os.getpid()))
     with mmap.mmap(-1, SIZE, flags | mmap.MAP_ANONYMOUS) as held:
         held.write(bytes(SIZE))
-        grown = runner._private(processes, os.getpid()) - before
+        grown = runner._private(runner._status(processes, os.getpid())) - before
         assert 0.95 * SIZE <= grown < 2.5 * SIZE, (
             "the zeros that are written may be there, too; the process may give up pages"
         )
@@ -43,7 +43,8 @@ if child == 0:
 processes = os.open("/proc", os.O_PATH)
 for _ in range(2):
     os.read(ready[0], 1)
-    print(runner._private(processes, child) - runner._private(processes, os.getpid()))
+    own, ours = (runner._private(runner._status(processes, it)) for it in (child, os.getpid()))
+    print(own - ours)
     os.write(go[1], b"x")
 os.waitpid(child, 0)
 """
@@ -60,5 +61,6 @@ def test_a_process_that_is_gone_holds_nothing() -> None:
     processes = os.open("/proc", os.O_PATH)
     process = subprocess.Popen(["/bin/true"])
     process.wait()
-    assert runner._private(processes, process.pid) == 0
+    assert runner._status(processes, process.pid) == []
+    assert runner._private([]) == 0
     os.close(processes)

@@ -44,6 +44,8 @@ def judge_pair(product: _Product) -> Callable[[Case, Observation], Iterator[Find
         count = seen["passes"]
         ran = counted(count)
         yield Finding("passes", not count, f"Your function ran {ran}. Derive the two gradients, and run none.")
+        forward = "Your function had autograd compute, in forward mode. Derive the two gradients."
+        yield Finding("autograd", not seen["tangents"], forward)
         yield from left_alone(seen)
 
     return judge

@@ -5,16 +5,16 @@ from __future__ import annotations
 import torch
 
 from course_utils.checks.data import Answer, Array, Case, Observation, plain
-from course_utils.checks.observers.passes import every_pass
+from course_utils.checks.observers.passes import every_pass, tangents
 from course_utils.checks.scenes.numbers import by_columns
 
 
 def on_tensors(answer: Answer, case: Case, *names: str, last: tuple[int, ...] = ()) -> Observation:
     """Call an answer with the tensors of a case, and what comes after them."""
     tensors = {name: laid_out(case, name) for name in names}
-    with every_pass() as passes:
+    with every_pass() as passes, tangents() as forward:
         returned = plain(answer(*tensors.values(), *last))
-    return {"returned": returned, "passes": len(passes), **left(tensors, case)}
+    return {"returned": returned, "passes": len(passes), "tangents": len(forward), **left(tensors, case)}
 
 
 def laid_out(case: Case, name: str) -> torch.Tensor:

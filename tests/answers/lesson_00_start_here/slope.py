@@ -107,3 +107,22 @@ def slope_left_in_grad_by_hand(x):
 
 
 WRONG += [slope_with_x_turned, slope_left_in_grad_by_hand]
+
+
+def slope_in_two_precisions(x):
+    return (3 * x.detach().double() ** 2).to(torch.float64 if x.dtype == torch.float64 else torch.float32)
+
+
+def slope_by_place_in_memory(x):
+    in_a_row = x.detach().as_strided((x.numel(),), (1,))
+    return 3 * in_a_row.view(x.shape) ** 2
+
+
+def slope_by_two_loops(x):
+    if x.dim() < 2:
+        return slope_by_formula(x)
+    rows = [[3 * entry**2 for entry in row] if row.dim() == 1 else [3 * it**2 for it in row] for row in x.detach()]
+    return torch.stack([torch.stack(row) for row in rows]) if x.dim() < 4 else torch.cat(rows[0])
+
+
+WRONG += [slope_in_two_precisions, slope_by_place_in_memory, slope_by_two_loops]

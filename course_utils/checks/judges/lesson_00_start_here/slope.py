@@ -15,20 +15,21 @@ from course_utils.checks.scenes.numbers import numbers
 
 def _cases(seed: int) -> list[Case]:
     signed = numbers(seed, 2, 3)
-    fine = numbers(seed, 2, 1, 2, dtype=torch.float64)
+    fine = numbers(seed, 2, 3, 2, dtype=torch.float64)
     fine[0, 0, 0] = 1 + 0.98 * 2**-24  # single precision takes it for 1
-    large = numbers(seed, 12, 11)
-    large[3, 4] *= 2000
+    large = numbers(seed, 4, 3, 2, 11)
+    large[3, 1, 0, 4] *= 2000
     given = {
         "five numbers": numbers(seed, 5).abs(),
         "a matrix of both signs": torch.where(torch.arange(6).reshape(2, 3) == seed % 6, 0.0, signed),
         "the same shape, other numbers": numbers(seed + 1, 2, 3),
+        "half precision": numbers(seed + 3, 3, dtype=torch.float16),
         "a tensor of no dimension": numbers(seed)[()],
         "float64": fine,
-        "many numbers, one of them large": large,
+        "four dimensions, one of them large": large,
         "very large numbers": 1e60 * numbers(seed + 2, 2, dtype=torch.float64),  # whose sixth powers are none
     }
-    return [Case(name, {"x": Array.of(x)}) for name, x in given.items()]
+    return [Case(name, {"x": Array.of(x), "by columns": name == "float64"}) for name, x in given.items()]
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:

@@ -241,6 +241,8 @@ WRONG = [
 ]
 
 EQUIVALENT = {
+    "accumulate_from_the_end: micro_batches[::-1] -> micro_batches[::1]": "The order of the runs is free.",
+    "accumulate_from_the_end: micro_batches[::-1] -> micro_batches[::--1]": "The order of the runs is free.",
     "accumulate_by_share: total += loss.item() -> total = total + loss.item()": "A number is not changed in place: both make a new one.",
     "accumulate_by_share: loss.backward() | total += loss.item() -> (swapped)": "Neither statement reads what the other writes.",
     "accumulate_by_share: model.zero_grad() | count = sum((len(targets) for _, targets in micro_batches)) -> (swapped)": "Neither statement reads what the other writes.",

@@ -31,3 +31,43 @@ def modes_on_a_walk(model, training):
             part.training = mode
 
     return put_back
+
+
+def gradients_on_a_walk(model):
+    """Clear .grad of the parameters of each part, and return what puts it back: one met twice stays cleared."""
+    noted = []
+    for part in model.modules():
+        for parameter in part.parameters(recurse=False):
+            noted.append((parameter, parameter.grad))
+            parameter.grad = None
+
+    def put_back():
+        for parameter, gradient in noted:
+            parameter.grad = gradient
+
+    return put_back
+
+
+def gradients_where_live(model):
+    """Clear .grad of all parameters, and return what puts back that of those that require one."""
+    noted = [(parameter, parameter.grad) for parameter in model.parameters() if parameter.requires_grad]
+    model.zero_grad()
+
+    def put_back():
+        for parameter, gradient in noted:
+            parameter.grad = gradient
+
+    return put_back
+
+
+def around(answer, change, number=0):
+    """The right answer, between a change to what one of its arguments is and what undoes it."""
+
+    def run(*given):
+        put_back = change(given[number])
+        try:
+            return answer(*given)
+        finally:
+            put_back()
+
+    return run

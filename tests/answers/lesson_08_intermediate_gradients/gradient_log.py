@@ -290,7 +290,7 @@ WRONG = [
     lambda model, batches, loss_fn: [
         {name: float(loss_fn(model(x), t)) for name in linears(model)} for x, t in batches
     ],
-    around(log_by_backward_hooks, gradients_on_a_walk),
+    said(around(log_by_backward_hooks, gradients_on_a_walk), "gradients left behind"),
 ]
 
 EQUIVALENT = {

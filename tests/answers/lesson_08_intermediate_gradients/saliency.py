@@ -295,8 +295,8 @@ WRONG = [
     saliency_after_a_look,
     around(maps_of, lambda model: modes_on_a_walk(model, False)),
     around(maps_of, frozen_on_a_walk),
-    around(maps_of, gradients_on_a_walk),
-    around(maps_of, gradients_where_live),
+    said(around(maps_of, gradients_on_a_walk), "parameters got gradients"),
+    said(around(maps_of, gradients_where_live), "parameters got gradients"),
 ]
 
 EQUIVALENT = {

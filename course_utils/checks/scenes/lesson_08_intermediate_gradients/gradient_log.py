@@ -15,7 +15,10 @@ class Own(nn.Linear):
 
 
 class Scorer(nn.Module):
-    """Three linear layers and a norm, which shares a bias with one. One is inside another module, and they run in another order than they stand."""
+    """Three linear layers and a norm, which shares its bias with one of them.
+
+    One is inside another module, and they run in another order than they stand.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -22,7 +22,7 @@ def scorer_of_images(case: Case) -> tuple[nn.Module, torch.Tensor, torch.Tensor]
     """Return a model in training mode, images with five channels, and labels.
 
     Two layers evaluate, and one of them stands in two places, each inside a part that trains, beside one that trains
-    and stands there, too. Two layers share a bias.
+    and stands there, too. A bias has a second name.
     Where the case turns, the model multiplies by another number in each run.
     """
     seed, count = case.given["seed"], case.given["count"]
@@ -33,7 +33,7 @@ def scorer_of_images(case: Case) -> tuple[nn.Module, torch.Tensor, torch.Tensor]
         *(nn.Flatten(), Dropping() if case.given["drops"] else nn.Dropout(0.0), nn.Linear(24, 4)),
         *([Turning(seed + 70)] if case.given["turns"] else []),
     )
-    norm.bias = model[0].bias
+    model[6].register_parameter("again", model[0].get_parameter("bias"))
     seeded(model, seed)
     for offset, buffer in enumerate(model.buffers()):
         buffer.copy_(numbers(seed + 50 + offset, *buffer.shape).abs() if buffer.dim() else torch.tensor(3))

@@ -9,6 +9,7 @@ from tests.answers.lesson_06_detach_vs_no_grad.games import goal, stepped
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_on_module
 from tests.answers.near import near
 from tests.answers.said import said
+from tests.answers.twice import frozen_on_a_walk, modes_on_a_walk
 
 
 def discriminator_under_no_grad(generator, discriminator, optimizer, real, noise):
@@ -172,6 +173,20 @@ def discriminator_clearing_late(generator, discriminator, optimizer, real, noise
     return loss.item()
 
 
+def discriminator_freezing_on_a_walk(generator, discriminator, optimizer, real, noise):
+    put_back = frozen_on_a_walk(generator)
+    fake = generator(noise)
+    put_back()
+    return stepped(optimizer, goal(discriminator(real), 1.0) + goal(discriminator(fake), 0.0))
+
+
+def discriminator_evaluating_on_a_walk(generator, *given):
+    put_back = modes_on_a_walk(generator, False)
+    loss = discriminator_under_no_grad(generator, *given)
+    put_back()
+    return loss
+
+
 WRONG = [
     said(discriminator_past_the_near, "through the generator"),
     discriminator_clearing_the_near,
@@ -202,6 +217,8 @@ WRONG = [
     said(discriminator_with(cut=lambda fake: fake.requires_grad_(), clear=False), "old gradients"),
     lambda generator, discriminator, optimizer, real, noise: 0.7,
     said(discriminator_clearing_late, "nothing learned"),
+    discriminator_freezing_on_a_walk,
+    discriminator_evaluating_on_a_walk,
 ]
 
 EQUIVALENT = {

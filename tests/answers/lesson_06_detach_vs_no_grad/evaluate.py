@@ -8,6 +8,7 @@ from torch import nn
 from tests.answers.leaving import leaving
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_on_module
 from tests.answers.said import said
+from tests.answers.twice import around, frozen_on_a_walk, modes_on_a_walk
 
 
 def average(model, loss_function, batches):
@@ -262,6 +263,8 @@ WRONG = [
     ),
     lambda model, loss_function, batches: sum(len(targets) for _, targets in batches),
     *(evaluate_counting_numbers, evaluator(weigh=torch.Tensor.numel)),
+    around(evaluate_noting_modes, frozen_on_a_walk),
+    around(evaluate_noting_modes, lambda model: modes_on_a_walk(model, False)),
 ]
 
 GUARDS = {

@@ -9,6 +9,7 @@ from tests.answers.lesson_06_detach_vs_no_grad.games import goal, stepped
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_left
 from tests.answers.near import near
 from tests.answers.said import said
+from tests.answers.twice import frozen_on_a_walk, modes_on_a_walk
 
 
 def generator_by_inputs(generator, discriminator, optimizer, noise):
@@ -181,6 +182,20 @@ def generator_freezing_the_near(generator, discriminator, optimizer, noise):
     return stepped(optimizer, loss)
 
 
+def generator_freezing_on_a_walk(generator, discriminator, optimizer, noise):
+    put_back = frozen_on_a_walk(discriminator)
+    loss = goal(discriminator(generator(noise)), 1.0)
+    put_back()
+    return stepped(optimizer, loss)
+
+
+def generator_evaluating_on_a_walk(generator, discriminator, optimizer, noise):
+    put_back = modes_on_a_walk(discriminator, False)
+    loss = generator_by_inputs(generator, discriminator, optimizer, noise)
+    put_back()
+    return loss
+
+
 RIGHT = [
     generator_by_inputs,
     generator_by_freezing,
@@ -222,6 +237,8 @@ WRONG = [
     generator_moving := leaving(generator_by_inputs, lambda g, d, *rest: d[0].weight.data.mul_(2)),
     said(generator_with(lambda fake: fake.detach().requires_grad_()), "cut at the points"),
     lambda generator, discriminator, optimizer, noise: 0.7,
+    said(generator_freezing_on_a_walk, "frozen for good"),
+    generator_evaluating_on_a_walk,
 ]
 
 EQUIVALENT = {

@@ -9,6 +9,7 @@ from torch.nn.functional import mse_loss
 from tests.answers.lesson_06_detach_vs_no_grad.side_effects import hook_on_module
 from tests.answers.near import near
 from tests.answers.said import said
+from tests.answers.twice import around, frozen_on_a_walk
 
 
 def td_under_no_grad(network, target_network, batch, discount):
@@ -230,6 +231,7 @@ WRONG = [
         network, target_network, tuple(it.squeeze() for it in batch), discount
     ),
     lambda *given: td_under_no_grad(*given).float(),
+    around(td_under_no_grad, frozen_on_a_walk, 1),
 ]
 
 EQUIVALENT = {

@@ -197,7 +197,12 @@ def accumulate_clearing_the_near(model, micro_batches):
     return accumulator(share, clear=False)(model, micro_batches)
 
 
-RIGHT = [accumulate_by_share, accumulate_sums, accumulate_by_forward]
+def accumulate_from_the_end(model, micro_batches):
+    """Nobody asks for an order of the runs."""
+    return accumulate_by_share(model, micro_batches[::-1])
+
+
+RIGHT = [accumulate_by_share, accumulate_sums, accumulate_by_forward, accumulate_from_the_end]
 
 MISCONCEIVED = {
     "all micro-batches alike": accumulator(lambda size, count, number: 1 / number),
@@ -236,6 +241,8 @@ WRONG = [
 ]
 
 EQUIVALENT = {
+    "accumulate_from_the_end: micro_batches[::-1] -> micro_batches[::1]": "The order of the runs is free.",
+    "accumulate_from_the_end: micro_batches[::-1] -> micro_batches[::--1]": "The order of the runs is free.",
     "accumulate_by_share: total += loss.item() -> total = total + loss.item()": "A number is not changed in place: both make a new one.",
     "accumulate_by_share: loss.backward() | total += loss.item() -> (swapped)": "Neither statement reads what the other writes.",
     "accumulate_by_share: model.zero_grad() | count = sum((len(targets) for _, targets in micro_batches)) -> (swapped)": "Neither statement reads what the other writes.",

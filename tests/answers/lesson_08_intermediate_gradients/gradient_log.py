@@ -9,6 +9,7 @@ from torch import nn
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_08_intermediate_gradients.models import parameters_of
 from tests.answers.said import said
+from tests.answers.twice import around, gradients_on_a_walk
 
 
 def linears(model):
@@ -289,6 +290,7 @@ WRONG = [
     lambda model, batches, loss_fn: [
         {name: float(loss_fn(model(x), t)) for name in linears(model)} for x, t in batches
     ],
+    said(around(log_by_backward_hooks, gradients_on_a_walk), "gradients left behind"),
 ]
 
 EQUIVALENT = {

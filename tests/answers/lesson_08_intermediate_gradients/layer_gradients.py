@@ -10,6 +10,7 @@ from torch.autograd.graph import get_gradient_edge
 from tests.answers.leaving import gradients_off, leaving
 from tests.answers.lesson_08_intermediate_gradients.models import parameters_of
 from tests.answers.said import said
+from tests.answers.twice import around, gradients_on_a_walk, gradients_where_live
 
 
 def gradients_by_hooks(model, names, x, loss_fn):
@@ -375,6 +376,8 @@ WRONG = [
     lambda model, names, x, loss_fn: {},
     gradients_of_zero_where_written,
     said(gradients_as_they_come, "full backward hooks"),
+    around(gradients_by_hooks, gradients_on_a_walk),
+    around(gradients_by_hooks, gradients_where_live),
 ]
 
 EQUIVALENT = {

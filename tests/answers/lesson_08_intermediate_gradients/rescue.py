@@ -141,6 +141,20 @@ def rescue_with_low_biases(model):
             nn.init.constant_(module.bias, -0.5)
 
 
+def rescue_thawing(model):
+    """Switches recording off by freezing, and thaws what was frozen before."""
+    model.requires_grad_(False)
+    for layer in model:
+        if isinstance(layer, nn.Linear):
+            layer.weight.normal_(0, (2 / layer.in_features) ** 0.5)
+    model.requires_grad_(True)
+
+
+def rescue_clearing(model):
+    rescue_by_kaiming(model)
+    model.zero_grad()
+
+
 WRONG = [
     rescue_with_zeros_at_the_end,
     said(rescue_too_steep, "too much"),
@@ -162,6 +176,8 @@ WRONG = [
     said(rescue_with_one_small_layer, "still vanishing"),
     rescue_with(lambda weight: nn.init.constant_(weight, torch.nan)),
     rescue_with_low_biases,
+    rescue_thawing,
+    rescue_clearing,
 ]
 
 EQUIVALENT = {

@@ -9,6 +9,7 @@ from torch import nn
 from tests.answers.leaving import leaving
 from tests.answers.lesson_08_intermediate_gradients.side_effects import switch_on
 from tests.answers.said import said
+from tests.answers.twice import around, frozen_on_a_walk, gradients_on_a_walk, gradients_where_live, modes_on_a_walk
 
 
 def own_score(scores, labels):
@@ -292,6 +293,10 @@ WRONG = [
     saliency_without_a_pass,
     said(partial(maps_of, strongest=lambda gradient: gradient.amax(1).abs()), "with a sign"),
     saliency_after_a_look,
+    around(maps_of, lambda model: modes_on_a_walk(model, False)),
+    around(maps_of, frozen_on_a_walk),
+    said(around(maps_of, gradients_on_a_walk), "parameters got gradients"),
+    said(around(maps_of, gradients_where_live), "parameters got gradients"),
 ]
 
 EQUIVALENT = {

@@ -14,7 +14,7 @@ def still_held(loss: torch.Tensor | None) -> bool:
 
 
 def hold_gradients(model: nn.Module) -> None:
-    """Give every second parameter a gradient from before."""
+    """Give every second parameter a gradient from before, be it frozen since."""
     for position, parameter in enumerate(model.parameters()):
-        if position % 2 and parameter.requires_grad:
+        if position % 2:
             parameter.grad = torch.full_like(parameter, 7.0)

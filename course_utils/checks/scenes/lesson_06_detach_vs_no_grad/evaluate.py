@@ -24,11 +24,12 @@ ERRORS: dict[str, type[BaseException]] = {"an error": BadBatch, "a stop": Stoppe
 
 
 class Forked(nn.Module):
-    """A model with parts inside parts, one of them in two places, and at its end a layer that is given."""
+    """A model with parts inside parts, one in two places, a bias that two share, and at its end a given layer."""
 
     def __init__(self, last: nn.Module) -> None:
         super().__init__()
         self.body = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Sequential(nn.Tanh(), nn.Dropout(0.4)))
+        self.body[1].bias = self.body[0].bias
         self.again = nn.Linear(6, 6)
         self.head = nn.ModuleDict({"drop": nn.Dropout(0.3), "out": nn.Linear(6, 3), "last": last, "also": self.again})
 

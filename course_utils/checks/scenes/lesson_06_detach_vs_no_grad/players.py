@@ -15,8 +15,7 @@ def players(case: Case) -> tuple[nn.Sequential, nn.Sequential]:
     """Return the case's generator and discriminator, with gradients in both from earlier steps."""
     seed = case.given["seed"]
     # Dropout evaluates in both: who puts a whole player into training changes what it says.
-    generator = nn.Sequential(nn.Linear(3, 5), nn.LeakyReLU(0.2), nn.Dropout(0.4), deep(nn.Linear(5, 2)))
-    discriminator = nn.Sequential(nn.Linear(2, 6), nn.Tanh(), nn.Dropout(0.4), deep(nn.Linear(6, 1)))
+    generator, discriminator = _player(3, 5, 2, nn.LeakyReLU(0.2)), _player(2, 6, 1, nn.Tanh())
     for model, own in ((generator, seed), (discriminator, seed + 1)):
         seeded(model, own)
         lived_in(model, model[2])
@@ -33,3 +32,11 @@ def players(case: Case) -> tuple[nn.Sequential, nn.Sequential]:
     # So sure of all points that the sigmoid of its logits is rounded to 1, or to 0.
     discriminator.get_parameter("3.0.0.bias").data.add_(case.given["sure"])
     return generator, discriminator
+
+
+def _player(inside: int, width: int, outside: int, bend: nn.Module) -> nn.Sequential:
+    """Return a player with a bias that two layers share, and an activation that sits in two parts of it."""
+    first, hidden, last = nn.Linear(inside, width), nn.Linear(width, width), nn.Linear(width, outside)
+    hidden.bias = first.bias
+    middle = nn.Sequential(bend, nn.Sequential(hidden, bend))
+    return nn.Sequential(first, middle, nn.Dropout(0.4), deep(last))

@@ -17,7 +17,7 @@ def q_networks(case: Case) -> tuple[nn.Sequential, nn.Sequential]:
     """
     seed = case.given["seed"]
     # Dropout evaluates in both: who puts a whole network into training changes what it says.
-    live, old = (nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Dropout(0.4), deep(nn.Linear(6, 3))) for _ in range(2))
+    live, old = _network(), _network()
     lived_in(live, live[2])
     lived_in(old, old[2])
     seeded(live, seed)
@@ -32,3 +32,10 @@ def q_networks(case: Case) -> tuple[nn.Sequential, nn.Sequential]:
         old.double()
         leave_gradients(live, seed)
     return live, old
+
+
+def _network() -> nn.Sequential:
+    """Return a network with a bias that two layers share."""
+    first, hidden = nn.Linear(4, 6), nn.Linear(6, 6)
+    hidden.bias = first.bias
+    return nn.Sequential(first, nn.Sequential(nn.Tanh(), hidden), nn.Dropout(0.4), deep(nn.Linear(6, 3)))

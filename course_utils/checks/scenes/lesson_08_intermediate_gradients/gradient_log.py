@@ -15,12 +15,16 @@ class Own(nn.Linear):
 
 
 class Scorer(nn.Module):
-    """Three linear layers and a norm. One is inside another module, and they run in another order than they stand."""
+    """Three linear layers and a norm, which shares its bias with one of them.
+
+    One is inside another module, and they run in another order than they stand.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.leave = nn.Linear(5, 2)
         self.enter, self.norm = Own(3, 6), nn.LayerNorm(6)
+        self.norm.bias = self.enter.bias
         self.middle = nn.Sequential(nn.Tanh(), nn.Linear(6, 5), nn.Sigmoid())
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -13,12 +13,13 @@ from course_utils.checks.scenes.numbers import numbers, seeded
 
 
 class Tied(nn.Module):
-    """One layer is used twice, and has two names."""
+    """One layer is used twice, has two names, and shares its bias with another."""
 
     def __init__(self) -> None:
         super().__init__()
         self.enter, self.shared, self.leave = nn.Linear(3, 5), nn.Linear(5, 5), nn.Linear(5, 2)
         self.same = self.shared
+        self.shared.bias = self.enter.bias
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         h = self.shared(self.enter(x).tanh()).tanh()

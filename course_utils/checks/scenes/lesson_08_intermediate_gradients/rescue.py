@@ -12,11 +12,16 @@ from course_utils.checks.scenes.numbers import numbers
 
 
 def stacked(case: Case) -> tuple[nn.Sequential, torch.Tensor]:
-    """Return linear layers with activations between them as PyTorch starts them, and a batch."""
+    """Return linear layers with activations between them as PyTorch starts them, and a batch.
+
+    One layer is frozen and holds a gradient of an earlier pass.
+    """
     seed, kind = case.given["seed"], {"relu": nn.ReLU, "tanh": nn.Tanh}[case.given["activation"]]
     torch.default_generator.manual_seed(seed)
     widths = case.given["widths"]
     layers: list[nn.Module] = []
     for before, after in pairwise(widths):
         layers += [nn.Linear(before, after), kind()]
+    frozen = layers[6].requires_grad_(False)
+    frozen.get_parameter("weight").grad = numbers(seed + 3, *frozen.get_parameter("weight").shape)
     return nn.Sequential(*layers, nn.Linear(widths[-1], 2)), numbers(seed + 1, 20, widths[0])

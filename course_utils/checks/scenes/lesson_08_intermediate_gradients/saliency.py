@@ -21,17 +21,19 @@ class Dropping(nn.Module):
 def scorer_of_images(case: Case) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
     """Return a model in training mode, images with five channels, and labels.
 
-    Two layers evaluate, and one of them stands in two places, each inside a part that trains.
+    Two layers evaluate, and one of them stands in two places, each inside a part that trains, beside one that trains
+    and stands there, too. A bias has a second name.
     Where the case turns, the model multiplies by another number in each run.
     """
     seed, count = case.given["seed"], case.given["count"]
-    bend, norm = nn.Tanh().eval(), nn.BatchNorm2d(3)
+    bend, same, norm = nn.Tanh().eval(), nn.Identity(), nn.BatchNorm2d(3)
     model = nn.Sequential(
-        *(nn.Conv2d(5, 3, 3), deep(norm), nn.Sequential(bend, nn.Identity())),
-        *(nn.Conv2d(3, 4, 2), nn.BatchNorm2d(4).eval(), nn.Sequential(bend)),
+        *(nn.Conv2d(5, 3, 3), deep(norm), nn.Sequential(bend, same)),
+        *(nn.Conv2d(3, 4, 2), nn.BatchNorm2d(4).eval(), nn.Sequential(bend, same)),
         *(nn.Flatten(), Dropping() if case.given["drops"] else nn.Dropout(0.0), nn.Linear(24, 4)),
         *([Turning(seed + 70)] if case.given["turns"] else []),
     )
+    model[6].register_parameter("again", model[0].get_parameter("bias"))
     seeded(model, seed)
     for offset, buffer in enumerate(model.buffers()):
         buffer.copy_(numbers(seed + 50 + offset, *buffer.shape).abs() if buffer.dim() else torch.tensor(3))

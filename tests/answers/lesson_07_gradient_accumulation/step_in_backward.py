@@ -98,7 +98,7 @@ def step_at_the_end(model, lr):
     live = [p for p in model.parameters() if p.requires_grad]
 
     def step(parameter):
-        if sum(p.grad is not None for p in live) == 3:
+        if sum(p.grad is not None for p in live) == 4:
             for p in live:
                 if p.grad is not None:
                     move_and_free(p, lr, None)
@@ -219,7 +219,7 @@ def step_and_zeros_in_the_end(model, lr):
     def step(parameter):
         move_and_free(parameter, lr, None)
         arrivals.append(None)
-        if len(arrivals) == 6:
+        if len(arrivals) == 8:
             parameter.grad = torch.zeros_like(parameter)
 
     return [p.register_post_accumulate_grad_hook(step) for p in model.parameters() if p.requires_grad]
@@ -294,3 +294,17 @@ def step_cleared_by_the_next(model, lr):
 
 
 WRONG += [said(step_cleared_by_the_next, "gradients left")]
+
+
+def step_row_by_row(model, lr):
+    """A parameter of one number has no rows."""
+
+    def step(parameter):
+        with torch.no_grad():
+            parameter[:] -= lr * parameter.grad
+        parameter.grad = None
+
+    return [p.register_post_accumulate_grad_hook(step) for p in model.parameters() if p.requires_grad]
+
+
+WRONG += [step_row_by_row]

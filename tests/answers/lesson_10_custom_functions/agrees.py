@@ -23,6 +23,9 @@ def agrees(function, x):
     return torch.allclose(torch.stack(by_backward), torch.stack(by_difference, 1), rtol=1e-5, atol=1e-6)
 
 
+usual = agrees  # the grader's cell binds the exercise's name to the answer that it tries
+
+
 def agrees_on_random_lines(function, x, step=1e-5):
     generator = torch.Generator().manual_seed(0)
     for _ in range(8):
@@ -231,3 +234,21 @@ GUARDS = {
     "the check does not accept a call of `gradcheck`": {"own": agrees_by_library},
     "`x` requires no gradient, and is afterwards as it was.": {"left alone": agrees_and_leaves_a_gradient},
 }
+
+
+def agrees_with_steps_in_proportion(function, x):
+    """Where a number is 0 its step is none, and the quotient NaN."""
+    leaf = x.clone().requires_grad_()
+    result = function(leaf)
+    if not result.dim():
+        return usual(function, x)
+    for place in range(x.numel()):
+        step = torch.zeros(x.numel(), dtype=x.dtype)
+        step[place] = 1e-6 * x.reshape(-1)[place]
+        slope = (function(x + step.view(x.shape)) - function(x - step.view(x.shape))) / (2 * step[place])
+        if slope.isnan().any():
+            return False
+    return usual(function, x)
+
+
+WRONG += [agrees_with_steps_in_proportion]

@@ -195,3 +195,13 @@ GUARDS = {
         "unchanged": clamp_by_product,
     },
 }
+
+
+def by_a_quotient(ctx, g):
+    """Takes g / |g| for the sign: NaN where nothing comes in."""
+    (x,) = ctx.saved_tensors
+    side = (x > ctx.high).to(g.dtype) - (x < ctx.low).to(g.dtype)
+    return g * torch.where(side == 0, 1.0, (1 + side * g / g.abs()) / 2), None, None
+
+
+WRONG += [function(ClampInward.forward, by_a_quotient)]

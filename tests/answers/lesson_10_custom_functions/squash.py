@@ -170,3 +170,18 @@ GUARDS = {
     "It keeps only its result for backward.": {"kept": MISCONCEIVED["the input is kept"]},
     "Value and gradient are right, and the second derivative as well.": {"value": WRONG[3]},
 }
+
+
+def by_the_quotient(ctx, g):
+    """The derivative is (y / x) ** 3, and 0 / 0 where x is 0."""
+    (y,) = ctx.saved_tensors
+    return g * (y / (y / (1 - y * y).sqrt())) ** 3
+
+
+def by_what_remains_of_g(ctx, g):
+    """NaN where nothing comes in."""
+    (y,) = ctx.saved_tensors
+    return g * (g * (1 - y**2) / g) ** 1.5
+
+
+WRONG += [function(Squash.forward, backward) for backward in (by_the_quotient, by_what_remains_of_g)]

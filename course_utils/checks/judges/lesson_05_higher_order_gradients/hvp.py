@@ -31,6 +31,7 @@ def _cases(seed: int) -> Iterator[Case]:
         "a line whose slope is a parameter of f": ("weighted line", (4, 1), False),
         "a point where the gradient is zero": ("at rest", (4,), True),
         "v holds zeros only": ("mixed", (2, 2), False),
+        "one number, and no line": ("mixed", (), False),
     }
     for offset, (name, (function, shape, requires_grad)) in enumerate(trials.items()):
         x, v = doubles(seed + offset, *shape), doubles(seed + offset + 50, *shape)

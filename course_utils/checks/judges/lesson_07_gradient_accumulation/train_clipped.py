@@ -40,7 +40,10 @@ def _cases(seed: int) -> list[Case]:
             0.4,
         ),
         "clipped in some windows": ({"seed": seed + 2, "sizes": [2] * 9, "every": [4, 1, 4], **rich}, 1.1),
-        "clipped in no window": ({"seed": seed + 3, "sizes": [5] * 4, "every": [2, 2], "steep": 1e5, **rich}, 3.0),
+        "clipped in no window": (
+            {"seed": seed + 3, "sizes": [5] * 4, "every": [2, 2], "steep": 1e5, "sure": 2, **rich},
+            3.0,
+        ),
     }
     return [
         Case(name, {**given, "max_norm": _limit(Case(name, given), part)}) for name, (given, part) in shapes.items()

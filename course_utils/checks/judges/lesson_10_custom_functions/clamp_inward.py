@@ -63,6 +63,8 @@ def _clamped(name: str, seed: int) -> tuple[torch.Tensor, torch.Tensor, torch.Te
         x[place] = (low if bound == "low" else high) + above * (1 + 0.1 * n / count)
         if sign:
             direction[place] = sign * direction[place].abs()
+        if n in range(9, 13) and "far" not in name:  # inside, and on either side of the range
+            direction[place] = 0
         right[place] = direction[place] if passes else 0.0
     return x.reshape(shape), direction.reshape(shape), right.reshape(shape)
 

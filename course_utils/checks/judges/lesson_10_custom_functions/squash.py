@@ -25,8 +25,10 @@ def _cases(seed: int) -> list[Case]:
         Case(
             name,
             {
-                "x": Array.of(spread(seed + n, *shape, dtype=dtype)),
-                "direction": Array.of(size * spread(seed + n + 9, *(shape[::-1] if turned else shape), dtype=dtype)),
+                "x": Array.of(_with_a_zero(spread(seed + n, *shape, dtype=dtype))),
+                "direction": Array.of(
+                    size * _with_a_zero(spread(seed + n + 9, *(shape[::-1] if turned else shape), dtype=dtype), -1)
+                ),
                 "transposed": turned,
             },
         )
@@ -38,6 +40,11 @@ def _cases(seed: int) -> list[Case]:
             ]
         )
     ]
+
+
+def _with_a_zero(tensor: torch.Tensor, place: int = 0) -> torch.Tensor:
+    tensor.view(-1)[place] = 0
+    return tensor
 
 
 def _squashed(case: Case) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -73,8 +80,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
 
 def _slope(case: Case) -> torch.Tensor:
     """Return the derivative, without the incoming gradient."""
-    direction: torch.Tensor = case.given["direction"].tensor()
-    return _squashed(case)[1] / direction
+    ones = torch.ones_like(case.given["direction"].tensor())
+    return _squashed(Case(case.name, {**case.given, "direction": Array.of(ones)}))[1]
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:

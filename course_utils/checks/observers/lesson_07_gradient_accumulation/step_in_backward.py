@@ -31,7 +31,8 @@ def observe(answer: Answer, case: Case) -> Observation:
     def arrived(parameter: torch.Tensor) -> None:
         if parameter.grad is not None:
             memory.add(parameter.grad)
-        copies.least = min(copies.least, parameter.nbytes)
+        if parameter.dim():  # of one number's size is much that is no gradient
+            copies.least = min(copies.least, parameter.nbytes)
 
     counters = [parameter.register_post_accumulate_grad_hook(arrived) for parameter in live]
     random = torch.get_rng_state()

@@ -16,13 +16,13 @@ from course_utils.checks.scenes.lesson_07_gradient_accumulation.train_clipped im
 
 
 def observe(answer: Answer, case: Case) -> Observation:
-    model = classifier(case)
+    given, model = batches_of(case), classifier(case)
     optimizer = optimizer_of(model, case)
     scheduler = scheduler_of(optimizer)
     stale(model, case)
     watch = Watch(model, model.first, model.bend)
     watch.step_of(optimizer)
-    batches = iter(watch.batches(batches_of(case)))
+    batches = iter(watch.batches(given))
     windows = [list(islice(batches, length)) for length in case.given["every"]]
     seen = watch.seen(lambda: answer(model, optimizer, scheduler, windows, case.given["max_norm"]))
     return {**seen, "rate": float(optimizer.param_groups[0]["lr"])}

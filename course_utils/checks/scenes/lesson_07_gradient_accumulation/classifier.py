@@ -38,21 +38,29 @@ class Classifier(nn.Module):
 
 
 def classifier(case: Case) -> Classifier:
-    """Return the classifier with the case's numbers, in float64. With `steep` its first gradient is long."""
+    """Return the classifier with the case's numbers, in float64. With `steep` its first gradient is long.
+
+    Where the case has `sure` batches, the scores lie far apart.
+    """
     model = Classifier().double()
     seeded(model, case.given["seed"], 0.8)
     steepen(model.first, case.given.get("steep", 1.0))
+    if "sure" in case.given:
+        model.tilt.data.mul_(1e6)
     lived_in(model, model.bend)
     return model
 
 
 def batches_of(case: Case) -> list[Batch]:
-    """Return one batch of inputs and targets for each of the case's sizes."""
+    """Return one batch of inputs and targets for each of the case's sizes. The `sure` ones teach nothing."""
     seed, sizes = case.given["seed"], case.given["sizes"]
     scale = 2 * case.given.get("steep", 1.0)
     inputs = [scale * numbers(seed + 50 + n, size, FEATURES).double() for n, size in enumerate(sizes)]
     generator = torch.Generator().manual_seed(seed)
-    return [(given, torch.randint(CLASSES, (len(given),), generator=generator)) for given in inputs]
+    batches = [(given, torch.randint(CLASSES, (len(given),), generator=generator)) for given in inputs]
+    for given, targets in batches[: case.given.get("sure", 0)]:
+        targets.copy_(classifier(case)(given).argmax(1))
+    return batches
 
 
 def stale(model: nn.Module, case: Case) -> None:

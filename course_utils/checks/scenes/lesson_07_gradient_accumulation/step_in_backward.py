@@ -14,7 +14,7 @@ from course_utils.checks.scenes.zoo import deep
 
 
 class Tied(nn.Module):
-    """A frozen bias, a matrix that is used twice, and a spare layer that takes no part."""
+    """A frozen bias, a matrix that is used twice, one number that scales, and a spare layer that takes no part."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -23,9 +23,10 @@ class Tied(nn.Module):
         self.head = deep(nn.Linear(FEATURES, CLASSES))
         self.same = self.head  # a second name for the same layer
         self.spare = nn.Linear(2, 3)
+        self.scale = nn.Parameter(torch.empty(()))
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        scores: torch.Tensor = self.head((inputs @ self.mix + self.bias).tanh() @ self.mix.t())
+        scores: torch.Tensor = self.scale * self.head((inputs @ self.mix + self.bias).tanh() @ self.mix.t())
         return scores
 
 

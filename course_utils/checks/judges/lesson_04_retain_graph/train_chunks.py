@@ -193,7 +193,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "averaged, not summed",
-            "Your parameters are those of passes from the average of a group's losses. The task asks for their sum.",
+            "Your parameters are those of passes from a group's losses divided by how many they are, or by `together`. "
+            "The task asks for their sum.",
             _averaged,
         ),
         Misconception(

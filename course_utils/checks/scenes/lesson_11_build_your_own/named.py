@@ -25,6 +25,9 @@ NAMED: dict[str, Expression] = {
         *(["exp", 0], ["times number", 1, 0.5], ["log", 2], ["multiply", 3, 1], ["add", 1, 4], ["multiply", 1, 5]),
     ),
     "a number for all": _of([[2, 3], []], [_SIX, [1.5]], ["multiply", 0, 1]),
+    "numbers of shape (1,) and (1, 1) for all": _of(
+        [[2, 3], [1], [1, 1]], [_SIX, [1.5], [0.7]], ["multiply", 0, 1], ["add", 3, 2]
+    ),
     "a row for all rows": _of([[2, 3], [3]], [_SIX, _THREE], ["add", 0, 1]),
     "a column for all columns": _of([[2, 1], [2, 3]], [[0.7, 1.9], _SIX], ["multiply", 0, 1]),
     "an index twice": _of([[3]], [_THREE], ["pick", 0, "rows", [0, 0, 2]]),

@@ -389,6 +389,22 @@ class ScalesWhatArrives(Counting):
         return g
 
 
+class ScalesOnTheWay(ScalesWhatArrives):
+    """Leaves the gradient alone that a pass is given, and scales others in their own arrays."""
+
+    def first(self, output, gradient):
+        return super().first(output, gradient) + 0.0
+
+
+class EmptiesWhatIsGiven(Counting):
+    """Sets the gradient that a pass is given to zero, after the pass."""
+
+    def backward(self, output, gradient=None, retain_graph=False):
+        super().backward(output, gradient, retain_graph)
+        if gradient is not None:
+            gradient.array[...] = 0.0
+
+
 class MasksWhatArrives(ScalesWhatArrives):
     """Sets what arrives at relu to zero in its own array."""
 
@@ -397,6 +413,11 @@ class MasksWhatArrives(ScalesWhatArrives):
     def relu(self, a):
         mask = a.array > 0.0
         return self.record("relu", a.array * mask, (a,), (mask,), lambda node, g: (self.scaled(g, mask),))
+
+
+class MasksOnTheWay(MasksWhatArrives):
+    def first(self, output, gradient):
+        return super().first(output, gradient) + 0.0
 
 
 class NegatesWhatArrives(ScalesWhatArrives):
@@ -409,6 +430,11 @@ class NegatesWhatArrives(ScalesWhatArrives):
         if made.grad_fn is not None and a.shape == b.shape:
             made.grad_fn.rule = lambda node, g: (g + 0.0, self.scaled(g, -1.0))
         return made
+
+
+class NegatesOnTheWay(NegatesWhatArrives):
+    def first(self, output, gradient):
+        return super().first(output, gradient) + 0.0
 
 
 WRONG = [
@@ -434,8 +460,10 @@ WRONG = [
     said(LastAtResults(), "the last one, not the sum"),
     SumByTheWrongAxis(),
     PlainSum(),
-    scales_what_arrives := ScalesWhatArrives(),
+    ScalesWhatArrives(),
+    empties_what_is_given := EmptiesWhatIsGiven(),
     *(MasksWhatArrives(), NegatesWhatArrives()),
+    *(ScalesOnTheWay(), MasksOnTheWay(), NegatesOnTheWay()),
 ]
 
 EQUIVALENT = {
@@ -452,7 +480,7 @@ GUARDS = {
         "random": into_the_first,
     },
     "`gradient` is a tensor of the shape of t": {"value": ones_for_a_number},
-    "and stays as it was": {"given": scales_what_arrives},
+    "and stays as it was": {"given": empties_what_is_given},
     "a number or an array may stand on the right": {"beside": array_not_turned},
     "in whatever shape": {"single": without_shape},
     "A value that is used several times gets the **sum** of what arrives.": {"random": into_the_first},

@@ -290,6 +290,40 @@ class DropoutOfRounded(SeededDropout):
         return y
 
 
+class DropoutByItsOwnDtype(Function):
+    """Draws in the dtype of x: one in 256 numbers of bfloat16 is zero."""
+
+    @staticmethod
+    def mask(shape, dtype, p, seed):
+        return torch.rand(shape, dtype=dtype, generator=torch.Generator().manual_seed(seed)) >= p
+
+    @staticmethod
+    def forward(ctx, x, p, seed):
+        ctx.p, ctx.seed = p, seed
+        return x * DropoutByItsOwnDtype.mask(x.shape, x.dtype, p, seed) / (1 - p)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * DropoutByItsOwnDtype.mask(g.shape, g.dtype, ctx.p, ctx.seed) / (1 - ctx.p), None, None
+
+
+class DropoutByRoundedShares(DropoutByItsOwnDtype):
+    """Draws with 1 - p in the dtype of x: in bfloat16 it is 1 for a small p."""
+
+    @staticmethod
+    def mask(shape, dtype, p, seed):
+        return torch.bernoulli(torch.full(shape, 1 - p, dtype=dtype), generator=torch.Generator().manual_seed(seed))
+
+    @staticmethod
+    def forward(ctx, x, p, seed):
+        ctx.p, ctx.seed = p, seed
+        return x * DropoutByRoundedShares.mask(x.shape, x.dtype, p, seed) / (1 - p)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * DropoutByRoundedShares.mask(g.shape, g.dtype, ctx.p, ctx.seed) / (1 - ctx.p), None, None
+
+
 def mask_like(ctx, g):
     """Draws in the order in which what comes in lies in memory."""
     return torch.empty_like(g, dtype=torch.float32).uniform_(generator=torch.Generator().manual_seed(ctx.seed)) >= ctx.p
@@ -356,6 +390,7 @@ WRONG = [
     dropout_of(lambda shape, p, seed: torch.ones(shape, dtype=torch.bool)),
     dropout_of(lambda shape, p, seed: torch.zeros(shape, dtype=torch.bool)),
     dropout(again=mask_like),
+    *(DropoutByItsOwnDtype.apply, DropoutByRoundedShares.apply),
 ]
 
 EQUIVALENT = {

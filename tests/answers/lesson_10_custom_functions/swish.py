@@ -293,4 +293,10 @@ def _by_the_product(ctx, g):
     return g * (s + product * bend), (g * x**2 * bend).sum_to_size(beta.shape)
 
 
+def _one_number(g, full, beta):
+    """Sums to shape () for a beta of one number, also where that has shape (1,)."""
+    return (g * full).sum() if beta.numel() == 1 else g * full
+
+
+WRONG += [said(swisher(beta_gradient=_one_number), "summed too far")]
 WRONG += [function(_got_back, _by_division), function(_result_alone, _by_the_product)]

@@ -341,6 +341,15 @@ class LinearOfViewedX(Linear):
 linear_of_viewed_x = LinearOfViewedX.apply
 
 
+class LinearOfSqueezed(Linear):
+    """Loses the shape of a bias of one number."""
+
+    @staticmethod
+    def backward(ctx, g):
+        to_x, to_weight, to_bias = Linear.backward(ctx, g)
+        return to_x, to_weight, None if to_bias is None else to_bias.squeeze()
+
+
 WRONG = [
     LinearOfTheLastWants.apply,
     linear_of_more := linear(compute="all"),
@@ -368,6 +377,7 @@ WRONG = [
     linear_remembering := LinearRemembering.apply,
     said(LinearKeepingX.apply, "everything is kept"),
     linear_of_viewed_x,
+    LinearOfSqueezed.apply,
     linear_and_a_sum := lambda x, weight, bias: Linear.apply(x, weight, bias) + 0,
 ]
 

@@ -363,6 +363,80 @@ class SumByTheWrongAxis(Counting):
         return super().spread(g, kept[::-1] if len(set(shape)) == 1 and kept[0] == 1 else kept, shape)
 
 
+class PlainSum(Counting):
+    """Sums what arrives at one number to shape (), whatever shape the number has."""
+
+    def reduced(self, g, shape):
+        return g.sum(axis=None) if g.shape != shape and np.prod(shape) == 1 else super().reduced(g, shape)
+
+
+class ScalesWhatArrives(Counting):
+    """Multiplies what arrives in its own array, where a factor is a constant of the same shape."""
+
+    def multiply(self, a, b):
+        def rule(node, g):
+            parts = [None, None]
+            parts[b.requires_grad] = self.scaled(g, (a if b.requires_grad else b).array)
+            return parts
+
+        made = super().multiply(a, b)
+        if made.grad_fn is not None and a.requires_grad != b.requires_grad and a.shape == b.shape:
+            made.grad_fn.rule = rule
+        return made
+
+    def scaled(self, g, factor):
+        g.array *= factor
+        return g
+
+
+class ScalesOnTheWay(ScalesWhatArrives):
+    """Leaves the gradient alone that a pass is given, and scales others in their own arrays."""
+
+    def first(self, output, gradient):
+        return super().first(output, gradient) + 0.0
+
+
+class EmptiesWhatIsGiven(Counting):
+    """Sets the gradient that a pass is given to zero, after the pass."""
+
+    def backward(self, output, gradient=None, retain_graph=False):
+        super().backward(output, gradient, retain_graph)
+        if gradient is not None:
+            gradient.array[...] = 0.0
+
+
+class MasksWhatArrives(ScalesWhatArrives):
+    """Sets what arrives at relu to zero in its own array."""
+
+    multiply = Counting.multiply
+
+    def relu(self, a):
+        mask = a.array > 0.0
+        return self.record("relu", a.array * mask, (a,), (mask,), lambda node, g: (self.scaled(g, mask),))
+
+
+class MasksOnTheWay(MasksWhatArrives):
+    def first(self, output, gradient):
+        return super().first(output, gradient) + 0.0
+
+
+class NegatesWhatArrives(ScalesWhatArrives):
+    """Turns the sign of what arrives in its own array, for the second operand of a difference."""
+
+    multiply = Counting.multiply
+
+    def subtract(self, a, b):
+        made = super().subtract(a, b)
+        if made.grad_fn is not None and a.shape == b.shape:
+            made.grad_fn.rule = lambda node, g: (g + 0.0, self.scaled(g, -1.0))
+        return made
+
+
+class NegatesOnTheWay(NegatesWhatArrives):
+    def first(self, output, gradient):
+        return super().first(output, gradient) + 0.0
+
+
 WRONG = [
     WeaklyKept(),
     said(FirstOne(), "the last one, not the sum"),
@@ -385,6 +459,11 @@ WRONG = [
     said(SilentWithout(), "any result will do"),
     said(LastAtResults(), "the last one, not the sum"),
     SumByTheWrongAxis(),
+    PlainSum(),
+    ScalesWhatArrives(),
+    empties_what_is_given := EmptiesWhatIsGiven(),
+    *(MasksWhatArrives(), NegatesWhatArrives()),
+    *(ScalesOnTheWay(), MasksOnTheWay(), NegatesOnTheWay()),
 ]
 
 EQUIVALENT = {
@@ -401,6 +480,7 @@ GUARDS = {
         "random": into_the_first,
     },
     "`gradient` is a tensor of the shape of t": {"value": ones_for_a_number},
+    "and stays as it was": {"given": empties_what_is_given},
     "a number or an array may stand on the right": {"beside": array_not_turned},
     "in whatever shape": {"single": without_shape},
     "A value that is used several times gets the **sum** of what arrives.": {"random": into_the_first},

@@ -314,7 +314,25 @@ class CutBesideAnArray(Counting):
         return super().needs(*operands) and not any(getattr(one, "given", False) for one in operands)
 
 
-RIGHT = [Counting(), taping(), generating(), subclassing(), numbering()]
+class NumberSecondTensor(CountedTensor):
+    def __rsub__(self, other):
+        return self.engine.subtracted(self, self.engine.lift(other))
+
+
+class NumberSecond(Counting):
+    """Has an operation of its own for a number on the left of -, whose tensor comes first."""
+
+    Tensor = NumberSecondTensor
+
+    def subtracted(self, a, number):
+        def rule(node, g):
+            return self.reduced(g * -1.0, shape), None
+
+        shape = a.shape
+        return self.record("from a number", number.array - a.array, (a, number), (), rule)
+
+
+RIGHT = [Counting(), taping(), generating(), subclassing(), numbering(), NumberSecond()]
 
 MISCONCEIVED = {
     "the left operand decides": LeftDecides(),

@@ -20,6 +20,8 @@ from course_utils.checks.judges.lesson_10_custom_functions.functions import (
 )
 
 _RARE = 0.004  # below half a percent; of the numbers of either case it drops about 15
+# One number in 256 that are drawn in bfloat16 is zero: below any p that is not.
+_MANY, _VERY_RARE = 20_000, 0.001
 # By how much other seeds are larger: who takes a seed modulo something, or rounds it, has some of these alike.
 _FURTHER = (0, *(10**n for n in range(7)), *(2**n for n in range(4, 29, 2)))
 _ENDS = (0, 1, 2**31 - 1, 2**31)  # seeds at the ends of what is allowed
@@ -39,6 +41,8 @@ def _cases(seed: int) -> list[Case]:
                 "ends": list(_ENDS),
                 "further": list(_FURTHER),
                 "rare": _RARE,
+                "many": _MANY,
+                "very rare": _VERY_RARE,
             },
         )
         for n, (name, (shape, p, dtype)) in enumerate(shapes.items())
@@ -78,6 +82,12 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("share", abs(share - p) < 0.06, message)
     message = f"With p={_RARE} none of {x.numel()} numbers was dropped; about {_RARE * x.numel():.0f} are expected."
     yield Finding("share", bool(seen["rare"]) or abs(share - p) >= 0.06, message)
+    coarse = seen.get("coarse")
+    message = (
+        f"With p={_VERY_RARE} {coarse} of {_MANY:,} numbers in bfloat16 were dropped; about {_VERY_RARE * _MANY:.0f} "
+        "are expected. Such numbers are coarse: a draw, or 1 - p, that is rounded to them is no longer what it was."
+    )
+    yield Finding("share", coarse is None or 0 < coarse < 50 or abs(share - p) >= 0.06, message)
     message = "Called twice with the same seed, and numbers that lie in memory in two orders, it gave two results."
     yield Finding("same", seen["again"] == seen["returned"], message)
     message = "Rows or columns of x share one mask. Each number is dropped or kept by itself."

@@ -77,6 +77,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     for name, mine, right in zip(names, seen["gradients"], gradients, strict=True):
         found = to_rounding(mine, right, f"The gradient of {name}")
         yield Finding(f"{name} {found.prop}", found.ok, found.message)
+    if "single" in seen:
+        found = to_rounding(seen["single"], gradients[1].reshape(1), "With a beta of shape (1,) the gradient of beta")
+        yield Finding(f"beta {found.prop}", found.ok, found.message)
     safe = _all_safe(seen, gradients)
     message = "After a write to x or beta, your backward ran and gave other gradients than before, without an error."
     yield Finding("noticed", safe, message)
@@ -192,7 +195,7 @@ EXERCISE = Exercise(
             "Your gradient of beta fits some shapes of beta and raises for others. It was summed over too many "
             "numbers, or over the wrong ones, or its sum has lost a dimension of beta.",
             ended=("RuntimeError",),
-            ended_in=("a beta for each column", "a beta for each row", "x is data"),
+            ended_in=("one beta", "a beta for each column", "a beta for each row", "x is data"),
             ended_saying="returned an invalid gradient at index 1",
         ),
     ),

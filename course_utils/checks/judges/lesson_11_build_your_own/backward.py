@@ -52,6 +52,9 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         text = _wrong(expression, seen["named"][name], True)
         end = f"\n{written(expression)}"
         yield Finding("named", text is None, f"On {name}: {text.rstrip('.')}.{end}" if text else "")
+        left = raised(seen["named"][name]) or seen["named"][name]["left"]
+        text = f"On {name}: the pass wrote into the gradient that it was given, which is to stay as it was.{end}"
+        yield Finding("given", left, text)
     for kind, count in seen["counted"].items():
         if raised(count):
             yield Finding("counted", False, f"A pass through joins of many paths raised {told(count)}.")

@@ -71,6 +71,9 @@ def observe(answer: Answer, case: Case) -> Observation:
             seen["late returned"] = plain(late)
             seen["late"] = plain(torch.autograd.grad(late, base, direction, allow_unused=True)[0])
         del none, late
+    if not case.given["transposed"]:
+        coarse = plain(answer(torch.ones(case.given["many"], dtype=torch.bfloat16), case.given["very rare"], seed))
+        seen["coarse"] = int((coarse.tensor() == 0).sum()) if isinstance(coarse, Array) else None
     unrecorded_changes = unrecorded(answer, x[:3], p / 2, seed + 1)  # must not disturb the first
     if seen["attached"]:
         seen["operations"] = operations(y, x)

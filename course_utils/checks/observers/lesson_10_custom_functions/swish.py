@@ -60,4 +60,8 @@ def observe(answer: Answer, case: Case) -> Observation:
         for n in (0, 1):
             given = (base + 0, beta + 0)
             seen["written"].append(after_a_write(given[n], answer(*given), wanted, direction))
+        if not beta.dim():
+            single = beta.detach().reshape(1).requires_grad_()
+            x, direction = (case.given[name].tensor() for name in ("x", "direction"))  # whoever wrote into the others
+            seen["single"] = plain(torch.autograd.grad(answer(x, single), single, direction, allow_unused=True)[0])
     return seen

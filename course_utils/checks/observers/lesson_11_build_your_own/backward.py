@@ -37,11 +37,13 @@ def upstream(result: Any) -> np.ndarray[Any, Any]:
 def _passed(engine: Engine, expression: Expression, start: bool) -> Observation:
     leaves = leaves_of(engine, expression)
     result = run(expression, leaves)[-1]
-    if start:
-        result.backward(engine.tensor(upstream(result)))
-    else:
-        result.backward()
-    return {"value": numbers(result), "gradients": [numbers(leaf.grad) for leaf in leaves]}
+    given = engine.tensor(upstream(result)) if start else None
+    result.backward(*([given] if start else []))
+    return {
+        "value": numbers(result),
+        "gradients": [numbers(leaf.grad) for leaf in leaves],
+        "left": given is None or bool(np.array_equal(given.numpy(), upstream(result))),
+    }
 
 
 def _without(engine: Engine) -> str:

@@ -16,6 +16,13 @@ _THREE = [0.5, 1.25, 2.0]
 _SIX = [0.5, 1.5, 0.75, 2.0, 1.25, 0.3]
 _EIGHT = [*_SIX, 0.9, 1.1]
 
+
+def _summed(first: int, *steps: list[Any]) -> list[list[Any]]:
+    """Return steps, and those that add their results up. `first` is the number of the first one's result."""
+    last = first + len(steps)
+    return [*steps, ["add", first, first + 1], *(["add", last + n, first + n + 2] for n in range(len(steps) - 2))]
+
+
 NAMED: dict[str, Expression] = {
     "a value used twice": _of([[3]], [_THREE], ["times number", 0, 2.0], ["times number", 0, 3.0], ["add", 1, 2]),
     "a square": _of([[3]], [_THREE], ["multiply", 0, 0]),
@@ -25,6 +32,9 @@ NAMED: dict[str, Expression] = {
         *(["exp", 0], ["times number", 1, 0.5], ["log", 2], ["multiply", 3, 1], ["add", 1, 4], ["multiply", 1, 5]),
     ),
     "a number for all": _of([[2, 3], []], [_SIX, [1.5]], ["multiply", 0, 1]),
+    "numbers of shape (1,) and (1, 1) for all": _of(
+        [[2, 3], [1], [1, 1]], [_SIX, [1.5], [0.7]], ["multiply", 0, 1], ["add", 3, 2]
+    ),
     "a row for all rows": _of([[2, 3], [3]], [_SIX, _THREE], ["add", 0, 1]),
     "a column for all columns": _of([[2, 1], [2, 3]], [[0.7, 1.9], _SIX], ["multiply", 0, 1]),
     "an index twice": _of([[3]], [_THREE], ["pick", 0, "rows", [0, 0, 2]]),
@@ -51,6 +61,19 @@ NAMED: dict[str, Expression] = {
     "the square of an index": _of([[3]], [_THREE], ["pick", 0, "rows", [0, 0, 2]], ["multiply", 1, 1]),
     "the square of a sum": _of([[2, 3]], [_SIX], ["sum", 0, 0, False], ["multiply", 1, 1]),
     "a constant": _of([[3], [3]], [_THREE, [1.1, 0.2, 0.6]], ["multiply", 0, 1], flags=[True, False]),
+    # What arrives at a sum goes on to all summands: which of them write into it shows at the next of their kind.
+    "a sum of pairs": _of(
+        [[3], [3], [3]],
+        [_THREE, [1.1, 0.2, 0.6], [1.5, -0.75, 0.5]],
+        *(["subtract", 0, 1], ["subtract", 1, 0]),
+        *_summed(
+            5,
+            *([name, *operands] for name in ("multiply", "subtract") for operands in ((0, 2), (2, 1), (0, 1), (1, 0))),
+            *([name, leaf] for name in ("exp", "log") for leaf in (0, 1)),
+            *([["relu", 3], ["relu", 4]]),
+        ),
+        flags=[True, True, False],
+    ),
     "a leaf that is not used": _of([[3], [3]], [_THREE, [1.1, 0.2, 0.6]], ["exp", 0]),
 }
 

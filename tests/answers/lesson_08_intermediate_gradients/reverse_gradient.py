@@ -140,3 +140,4 @@ GUARDS = {
 }
 
 WRONG += [hooked(lambda gradient, strength: (-strength * gradient.float()).to(gradient.dtype))]
+WRONG += [hooked(lambda gradient, strength: -torch.tensor(strength) * gradient)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -86,12 +87,14 @@ def gradients(case: Case, rule: _Rule) -> dict[str, Any]:
     }
 
 
-def _arrived(received: Value, expected: torch.Tensor, what: str, scale: float = 0.0) -> Finding:
-    """Find as `right_value` does, to six digits of the largest number, or of `scale`: who clips may add to a norm."""
+def _arrived(
+    received: Value, expected: torch.Tensor, what: str, scale: float = 0.0, digits: float = _DIGITS
+) -> Finding:
+    """Find as `right_value` does, and in float64 to `digits` of the largest number, or of `scale`."""
     found = right_value(received, expected, what)
     if found.prop != "value" or not isinstance(received, Array):
         return found
-    relative = _DIGITS if expected.dtype == torch.float64 else 1e-4
+    relative = digits if expected.dtype == torch.float64 else 1e-4
     off = (received.tensor().detach() - expected).abs()
     if bool((off <= relative * max(float(expected.abs().max()), scale)).all()):
         return Finding("value", True)
@@ -101,7 +104,10 @@ def _arrived(received: Value, expected: torch.Tensor, what: str, scale: float = 
     return Finding("value", False, found.message or f"{what} is another than it should be: one number{apart}")
 
 
-def judge(rule: _Rule) -> Callable[[Case, Observation], Iterator[Finding]]:
+def judge(rule: _Rule, digits: float = _DIGITS) -> Callable[[Case, Observation], Iterator[Finding]]:
+    """Return what judges an answer with this rule, in float64 to so many digits: who clips may add to a norm."""
+    arrived = partial(_arrived, digits=digits)
+
     def judge(case: Case, seen: Observation) -> Iterator[Finding]:
         source, x = graph(case)
         yield right_value(seen["returned"], x.detach(), "What you returned")
@@ -124,12 +130,12 @@ def judge(rule: _Rule) -> Callable[[Case, Observation], Iterator[Finding]]:
                 right["through"],
                 strict=True,
             ):
-                yield _arrived(mine, wanted, what)
-            yield _arrived(seen["beside"], right["beside"], "What arrives from a use of x itself, beside your result,")
+                yield arrived(mine, wanted, what)
+            yield arrived(seen["beside"], right["beside"], "What arrives from a use of x itself, beside your result,")
             # The two may cancel.
             largest = max(float(it.abs().max()) for it in (right["through"][0], right["beside"]))
-            yield _arrived(seen["both"], right["both"], "With a use of x beside your result, the gradient", largest)
-            yield _arrived(seen["twice"], right["twice"], "Where your result is used twice, the gradient")
+            yield arrived(seen["both"], right["both"], "With a use of x beside your result, the gradient", largest)
+            yield arrived(seen["twice"], right["twice"], "Where your result is used twice, the gradient")
             message = (
                 "Your result was added to another tensor, and that one's gradient is wrong: your code writes into the "
                 "gradient that it is given, and the other tensor shares it."

@@ -48,12 +48,12 @@ EXERCISE = Exercise(
     reaches=("register_prehook",),
     cases=cases(
         "strength",
-        (0.7, 25.0, 1.4),
+        (0.7, 25.1, 1.4),  # in float64 none of these is what float32 makes of it
         lambda strength: 2 - 3 * strength,  # of the other sign, where the strength is not small
         {"a negative strength": -1.5, "a strength of 0": 0.0},
         {"x a leaf, float64": 1e-60, "a negative strength": 1e5},  # the small ones are zero in float32
     ),
-    judge=judge(_reversed),
+    judge=judge(_reversed, 1e-9),
     hints=(
         "Two things are asked of one tensor: the numbers of x, and another gradient. Whatever changes the gradient "
         "must not sit on x itself, because x may have other uses.",

@@ -261,7 +261,7 @@ EQUIVALENT = {
     "train_with_a_tensor_of_totals: total += loss.detach() -> total = total + loss.detach()": "Nothing else refers to the total.",
     "train_with_a_closure.step: optimizer.zero_grad() | predictions = model(inputs) -> (swapped)": "Neither of the two statements changes what the other one uses.",
     "train_with_a_closure.step: samples.append(predictions.data[0].clone()) | loss = nn.functional.mse_loss(predictions, targets) -> (swapped)": "Neither of the two statements changes what the other one uses.",
-    "train_by_grad: for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True): ... | rows.append((loss.... -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "train_by_grad: for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters, allow_unused=True), strict=True): ... |... -> (swapped)": "Neither of the two statements changes what the other one uses.",
     "train_by_grad: rows.append((loss.item(), predictions[0].clone().detach())) | optimizer.step() -> (swapped)": "Neither of the two statements changes what the other one uses.",
     "train_by_functions: for name, parameter in model.named_parameters(): ... | rows.append((loss.item(), row)) -> (swapped)": "Neither of the two statements changes what the other one uses.",
     "train_by_functions: rows.append((loss.item(), row)) | optimizer.step() -> (swapped)": "Neither of the two statements changes what the other one uses.",

@@ -292,7 +292,7 @@ EQUIVALENT = {
     "samples_by_hooks: p.detach().expand(len(images), *p.shape).clone -> p.detach().expand(len(images), *p.shape).detach": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
     "samples_by_hooks: p.detach().expand -> p.expand": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
     "samples_by_hooks: p.detach().expand -> p.clone().expand": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
-    "samples_by_hooks: ...duction='sum'), wide) -> ...duction='sum'), wide, retain_graph=True)": "Whether the graph could be used again is not asked for; it goes when the function ends, and the results are detached.",
+    "samples_by_hooks: ...terialize_grads=True) -> ...terialize_grads=True, retain_graph=True)": "Whether the graph could be used again is not asked for; it goes when the function ends, and the results are detached.",
     "samples_by_hooks: names = [name for name, _ in model.named_parameters()] | wide = [p.detach().expand(len(images), *p.shape).clone().requir... -> (swapped)": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
 }
 

@@ -335,3 +335,14 @@ def names_as_people_count(model, loss):
 
 
 WRONG += [names_as_people_count]
+
+
+def names_after_clearing_frozen(model, loss):
+    """Takes the old gradients of what is frozen away."""
+    for parameter in model.parameters():
+        if not parameter.requires_grad:
+            parameter.grad = None
+    return names_by_leaves(model, loss)
+
+
+WRONG.append(names_after_clearing_frozen)

@@ -45,6 +45,8 @@ def train_clearing(when):
         for inputs, targets in batches:
             predictions = model(inputs)
             loss = nn.functional.mse_loss(predictions, targets)
+            if when == "zeros":
+                optimizer.zero_grad(set_to_none=False)
             loss.backward()
             if when == "between":
                 optimizer.zero_grad()
@@ -72,9 +74,10 @@ def train_without_the_optimizer(model, optimizer, batches):
         predictions = model(inputs)
         loss = nn.functional.mse_loss(predictions, targets)
         for parameter, gradient in zip(
-            model.parameters(), torch.autograd.grad(loss, list(model.parameters())), strict=True
+            model.parameters(), torch.autograd.grad(loss, list(model.parameters()), allow_unused=True), strict=True
         ):
-            parameter.data -= 0.2 * gradient
+            if gradient is not None:
+                parameter.data -= 0.2 * (gradient + 0.1 * parameter.data)
         losses.append(loss.item())
         samples.append(predictions[0].detach().clone())
         total = total + loss
@@ -212,6 +215,7 @@ MISCONCEIVED = {
     "rows with graphs": trainer(keep_row=lambda row: row.clone()),
     "never cleared": train_clearing("never"),
     "cleared too late": train_clearing("after"),
+    "zeros for no gradient": train_clearing("zeros"),
 }
 
 ROW_OF_A_COPY = trainer(keep_row=lambda row: row._base.detach().clone()[0])
@@ -255,17 +259,14 @@ WRONG = [
 EQUIVALENT = {
     "train_with_a_tensor_of_totals: rows.append((updated(optimizer, loss), predictions[0].detach().clone())) | total += loss.detach() -> (swapped)": "The loss is computed before the step, and the step does not change it.",
     "train_with_a_tensor_of_totals: total += loss.detach() -> total = total + loss.detach()": "Nothing else refers to the total.",
-    "updated: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
-    "train_with_a_closure.step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
     "train_with_a_closure.step: optimizer.zero_grad() | predictions = model(inputs) -> (swapped)": "Neither of the two statements changes what the other one uses.",
     "train_with_a_closure.step: samples.append(predictions.data[0].clone()) | loss = nn.functional.mse_loss(predictions, targets) -> (swapped)": "Neither of the two statements changes what the other one uses.",
-    "train_by_grad: for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True): ... | rows.append((loss.... -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "train_by_grad: for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters, allow_unused=True), strict=True): ... |... -> (swapped)": "Neither of the two statements changes what the other one uses.",
     "train_by_grad: rows.append((loss.item(), predictions[0].clone().detach())) | optimizer.step() -> (swapped)": "Neither of the two statements changes what the other one uses.",
     "train_by_functions: for name, parameter in model.named_parameters(): ... | rows.append((loss.item(), row)) -> (swapped)": "Neither of the two statements changes what the other one uses.",
     "train_by_functions: rows.append((loss.item(), row)) | optimizer.step() -> (swapped)": "Neither of the two statements changes what the other one uses.",
     "train_retaining_what_goes.passed: loss.backward(retain_graph=True) -> loss.backward()": "The graph is let go of before the step, so nothing is held whether the pass retained or not.",
     "train_retaining_what_goes.passed: loss.backward(retain_graph=True) -> loss.backward(retain_graph=False)": "The graph is let go of before the step, so nothing is held whether the pass retained or not.",
-    "train_retaining_what_goes: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
 }
 
 # A list of numbers becomes float32, whatever it was.
@@ -293,6 +294,9 @@ GUARDS = {
     "and no memory of the model's predictions": {"predictions": WRONG[-1]},
     "the samples keep their own rows and nothing else": {"rows": ROW_OF_A_COPY},
     "the model stays in training mode.": {"left": train_and_stay_in_eval_mode},
+    "A parameter may take no part in the loss; then no step moves it.": {
+        "trained": MISCONCEIVED["zeros for no gradient"]
+    },
 }
 
 

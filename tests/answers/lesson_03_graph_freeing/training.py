@@ -39,7 +39,9 @@ def train_by_grad(model, optimizer, batches):
     for inputs, targets in batches:
         predictions = model.forward(inputs)
         loss = nn.functional.mse_loss(predictions, targets)
-        for parameter, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+        for parameter, gradient in zip(
+            parameters, torch.autograd.grad(loss, parameters, allow_unused=True), strict=True
+        ):
             parameter.grad = gradient
         rows.append((loss.item(), predictions[0].clone().detach()))
         optimizer.step()
@@ -47,7 +49,7 @@ def train_by_grad(model, optimizer, batches):
 
 
 def train_by_functions(model, optimizer, batches):
-    """With torch.func, which takes the parameters as an argument."""
+    """With torch.func, which takes the parameters as an argument. It has zeros where there is no gradient."""
 
     def loss_of(parameters, inputs, targets):
         predictions = torch.func.functional_call(model, parameters, inputs)
@@ -59,7 +61,7 @@ def train_by_functions(model, optimizer, batches):
         values = {name: parameter.detach() for name, parameter in model.named_parameters()}
         gradients, (loss, row) = torch.func.grad(loss_of, has_aux=True)(values, inputs, targets)
         for name, parameter in model.named_parameters():
-            parameter.grad = gradients[name]
+            parameter.grad = gradients[name] if gradients[name].any() else None
         rows.append((loss.item(), row))
         optimizer.step()
     return in_columns(rows)

@@ -22,7 +22,7 @@ def fit_by_grad(model, log_scale, optimizer, batches):
 
     def step(inputs, targets):
         loss = cross_entropy(model(inputs) * torch.exp(log_scale), targets)
-        for leaf, gradient in zip(leaves, torch.autograd.grad(loss, leaves), strict=True):
+        for leaf, gradient in zip(leaves, torch.autograd.grad(loss, leaves, allow_unused=True), strict=True):
             leaf.grad = gradient
         optimizer.step()
         return float(loss)
@@ -186,7 +186,7 @@ def fit_without_the_optimizer(model, log_scale, optimizer, batches):
     moving = [torch.zeros_like(leaf) for leaf in leaves]
     for inputs, targets in batches:
         loss = cross_entropy(log_scale.exp() * model(inputs), targets)
-        gradients = torch.autograd.grad(loss, leaves)
+        gradients = torch.autograd.grad(loss, leaves, materialize_grads=True)
         for leaf, gradient, velocity in zip(leaves, gradients, moving, strict=True):
             velocity.mul_(0.5).add_(gradient)
             leaf.data.sub_(velocity, alpha=0.4)
@@ -273,8 +273,20 @@ def fit_the_near(model, log_scale, optimizer, batches):
     losses = []
     for inputs, targets in batches:
         loss = cross_entropy(log_scale.exp() * model(inputs), targets)
-        for leaf, gradient in zip(leaves, torch.autograd.grad(loss, leaves), strict=True):
+        for leaf, gradient in zip(leaves, torch.autograd.grad(loss, leaves, allow_unused=True), strict=True):
             leaf.grad = gradient
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def fit_beside_old_gradients(model, log_scale, optimizer, batches):
+    """Leaves the old gradient of a parameter that takes no part."""
+    leaves, losses = [*model.parameters(), log_scale], []
+    for inputs, targets in batches:
+        loss = cross_entropy(log_scale.exp() * model(inputs), targets)
+        for leaf, gradient in zip(leaves, torch.autograd.grad(loss, leaves, allow_unused=True), strict=True):
+            leaf.grad = leaf.grad if gradient is None else gradient
         optimizer.step()
         losses.append(loss.item())
     return losses
@@ -352,4 +364,7 @@ GUARDS = {
     "no saved tensors are still held": {"kept": MISCONCEIVED["retained for nothing"]},
     "no graph of an earlier batch is alive": {"graphs": fit_and_keep},
     "a function leaves modes, flags, hooks": {"left": WRONG[3]},
+    "A parameter may take no part in the loss; then no step moves it.": {"trained": fit_beside_old_gradients},
 }
+
+WRONG.append(fit_beside_old_gradients)

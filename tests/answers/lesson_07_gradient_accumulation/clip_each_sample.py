@@ -25,8 +25,11 @@ def samples_by_batched_grad(model, images, targets):
     """One graph, and one pass for all samples at a time: the seeds are the rows of the identity."""
     losses = cross_entropy(model(images), targets, reduction="none")
     seeds = torch.eye(len(images), dtype=losses.dtype)
-    parts = torch.autograd.grad(losses, list(model.parameters()), seeds, is_grads_batched=True)
-    return {name: part for (name, _), part in zip(model.named_parameters(), parts, strict=True)}
+    parts = torch.autograd.grad(losses, list(model.parameters()), seeds, allow_unused=True, is_grads_batched=True)
+    return {
+        name: torch.zeros(len(images), *p.shape, dtype=p.dtype) if part is None else part
+        for (name, p), part in zip(model.named_parameters(), parts, strict=True)
+    }
 
 
 def samples_by_jacobian(model, images, targets):
@@ -42,14 +45,17 @@ def samples_by_loop(model, images, targets):
     rows = []
     for image, target in zip(images, targets, strict=True):
         loss = cross_entropy(model(image[None]), target[None])
-        rows.append(torch.autograd.grad(loss, list(model.parameters())))
+        rows.append(torch.autograd.grad(loss, list(model.parameters()), materialize_grads=True))
     parts = zip(*rows, strict=True)
     return {name: torch.stack(part) for (name, _), part in zip(model.named_parameters(), parts, strict=True)}
 
 
 def samples_by_retained_passes(model, images, targets):
     losses = cross_entropy(model(images), targets, reduction="none")
-    rows = [torch.autograd.grad(loss, list(model.parameters()), retain_graph=True) for loss in losses]
+    rows = [
+        torch.autograd.grad(loss, list(model.parameters()), materialize_grads=True, retain_graph=True)
+        for loss in losses
+    ]
     parts = zip(*rows, strict=True)
     return {name: torch.stack(part) for (name, _), part in zip(model.named_parameters(), parts, strict=True)}
 
@@ -117,8 +123,11 @@ def samples_with_graph(model, images, targets):
     losses = cross_entropy(model(images), targets, reduction="none")
     seeds = torch.eye(len(images), dtype=losses.dtype)
     parameters = list(model.parameters())
-    parts = torch.autograd.grad(losses, parameters, seeds, is_grads_batched=True, create_graph=True)
-    return {name: part for (name, _), part in zip(model.named_parameters(), parts, strict=True)}
+    parts = torch.autograd.grad(losses, parameters, seeds, allow_unused=True, is_grads_batched=True, create_graph=True)
+    return {
+        name: torch.zeros(len(images), *p.shape, dtype=p.dtype) if part is None else part
+        for (name, p), part in zip(model.named_parameters(), parts, strict=True)
+    }
 
 
 def samples_by_backward(model, images, targets):
@@ -127,7 +136,7 @@ def samples_by_backward(model, images, targets):
     for image, target in zip(images, targets, strict=True):
         model.zero_grad()
         cross_entropy(model(image[None]), target[None]).backward()
-        rows.append([p.grad.clone() for p in model.parameters()])
+        rows.append([torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in model.parameters()])
     parts = zip(*rows, strict=True)
     return {name: torch.stack(part) for (name, _), part in zip(model.named_parameters(), parts, strict=True)}
 
@@ -153,8 +162,17 @@ def samples_by_hooks(model, images, targets):
         return functional_call(model, dict(zip(names, parameters, strict=True)), (image[None],))[0]
 
     scores = vmap(run)(images, *wide)
-    parts = torch.autograd.grad(cross_entropy(scores, targets, reduction="sum"), wide)
+    parts = torch.autograd.grad(cross_entropy(scores, targets, reduction="sum"), wide, materialize_grads=True)
     return dict(zip(names, parts, strict=True))
+
+
+def samples_without_unused(model, images, targets):
+    """Has no entry for a parameter that gets no gradient."""
+    losses = cross_entropy(model(images), targets, reduction="none")
+    seeds = torch.eye(len(images), dtype=losses.dtype)
+    parts = torch.autograd.grad(losses, list(model.parameters()), seeds, allow_unused=True, is_grads_batched=True)
+    names = [name for name, _ in model.named_parameters()]
+    return {name: part for name, part in zip(names, parts, strict=True) if part is not None}
 
 
 def samples_near(model, images, targets):
@@ -172,7 +190,7 @@ def clip_with_all_images_each_time(model, images, targets, max_norm):
     rows = []
     for number in range(len(images)):
         loss = cross_entropy(model(images), targets, reduction="none")[number]
-        rows.append(torch.autograd.grad(loss, list(parameters.values())))
+        rows.append(torch.autograd.grad(loss, list(parameters.values()), materialize_grads=True))
     each = {name: torch.stack(parts) for name, parts in zip(parameters, zip(*rows, strict=True), strict=True)}
     return clip_samples(each, max_norm)
 
@@ -199,6 +217,7 @@ MISCONCEIVED = {
 IN_SINGLE_PRECISION = sampler(change=lambda name, part, count: part.float())
 WITH_A_GRAPH = sampler(samples_with_graph)
 SEEDED = sampler(before=lambda model, images, targets: torch.manual_seed(0))
+WITHOUT_UNUSED = sampler(samples_without_unused)
 RUN_TWICE = sampler(before=lambda model, images, targets: model(images))
 CLIPPED_BY_A_QUOTIENT = sampler(clip=clip_by_a_quotient)
 
@@ -273,7 +292,7 @@ EQUIVALENT = {
     "samples_by_hooks: p.detach().expand(len(images), *p.shape).clone -> p.detach().expand(len(images), *p.shape).detach": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
     "samples_by_hooks: p.detach().expand -> p.expand": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
     "samples_by_hooks: p.detach().expand -> p.clone().expand": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
-    "samples_by_hooks: ...duction='sum'), wide) -> ...duction='sum'), wide, retain_graph=True)": "Whether the graph could be used again is not asked for; it goes when the function ends, and the results are detached.",
+    "samples_by_hooks: ...terialize_grads=True) -> ...terialize_grads=True, retain_graph=True)": "Whether the graph could be used again is not asked for; it goes when the function ends, and the results are detached.",
     "samples_by_hooks: names = [name for name, _ in model.named_parameters()] | wide = [p.detach().expand(len(images), *p.shape).clone().requir... -> (swapped)": "Copies that are never written, or are the function's own: sharing memory, or a graph behind them that is not asked, changes no result.",
 }
 
@@ -292,6 +311,7 @@ GUARDS = {
         "flags": SEEDED,
     },
     "results require no gradient": {"attached": WITH_A_GRAPH},
+    "One may take no part in the loss: its entry is zeros.": {"dict": WITHOUT_UNUSED},
 }
 
 
@@ -306,3 +326,5 @@ WRONG += [
     sampler(clip=clip_flattened_from_the_second),
     sampler(change=lambda name, part, count: part.double()),
 ]
+
+WRONG.append(WITHOUT_UNUSED)

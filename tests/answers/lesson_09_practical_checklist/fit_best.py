@@ -224,11 +224,11 @@ WRONG = [
 ]
 
 EQUIVALENT = {
-    "best.fit_best: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "best.fit_best: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass; without decay, zeros move none that does not.",
     "best.fit_best: model.eval() | inputs, targets = validation -> (swapped)": "Neither line reads what the other one writes.",
     "best.fit_best: history.append(keep(loss)) | if best_loss is None or better(loss, best_loss): ... -> (swapped)": "Neither line reads what the other one writes.",
     "best_by_index.validate: mse_loss(model(validation[0]), validation[1]) -> mse_loss(model(validation[0]), validation[-1])": "There are two of them, so 1 and -1 are the same.",
-    "best_by_index: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "best_by_index: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass; without decay, zeros move none that does not.",
     "best_by_index: history.append(validate()) | states.append({name: tensor.clone() for name, tensor in model.state_dict().items()}) -> (swapped)": "Neither line reads what the other one writes.",
 }
 

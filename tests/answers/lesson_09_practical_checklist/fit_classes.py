@@ -164,7 +164,7 @@ WRONG = [
 ]
 
 EQUIVALENT = {
-    "classifier.fit_classes: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "classifier.fit_classes: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass; without decay, zeros move none that does not.",
     "classifier.fit_classes: hits += hits_of(scores.argmax(1) == targets) -> hits = hits + hits_of(scores.argmax(1) == targets)": "Nobody else holds the object.",
     "classifier.fit_classes: scores.argmax(1) -> scores.argmax(-1)": "The tensor has two dimensions, so 1 and -1 are the same one.",
     "classifier.fit_classes: total += len(targets) -> total = total + len(targets)": "Nobody else holds the object.",
@@ -172,7 +172,7 @@ EQUIVALENT = {
     "classifier.fit_classes: optimizer.step() | losses.append(keep(loss)) -> (swapped)": "Neither line reads what the other one writes.",
     "classifier.fit_classes: losses.append(keep(loss)) | hits += hits_of(scores.argmax(1) == targets) -> (swapped)": "Neither line reads what the other one writes.",
     "classifier.fit_classes: hits += hits_of(scores.argmax(1) == targets) | total += len(targets) -> (swapped)": "Neither line reads what the other one writes.",
-    "step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass; without decay, zeros move none that does not.",
     "classes_by_hand: model(inputs).log_softmax(1) -> model(inputs).log_softmax(-1)": "The tensor has two dimensions, so 1 and -1 are the same one.",
     "classes_by_hand: right += (logarithms.argmax(1) == targets).tolist() -> right = right + (logarithms.argmax(1) == targets).tolist()": "Nobody else holds the object.",
     "classes_by_hand: logarithms.argmax(1) -> logarithms.argmax(-1)": "The tensor has two dimensions, so 1 and -1 are the same one.",
@@ -188,3 +188,21 @@ GUARDS = {
     "the list of losses and the accuracy": {"value": classes_that_are_sure},
     "Python floats": {"float": classes_to_tensor, "floats": losses_as_tensors},
 }
+
+
+def classes_beside_old_gradients(model, optimizer, batches):
+    """Leaves the old gradient of a parameter that takes no part."""
+    losses, right = [], []
+    live = [p for p in model.parameters() if p.requires_grad]
+    for inputs, targets in batches:
+        scores = model(inputs)
+        loss = cross_entropy(scores, targets)
+        for p, gradient in zip(live, torch.autograd.grad(loss, live, allow_unused=True), strict=True):
+            p.grad = p.grad if gradient is None else gradient
+        optimizer.step()
+        losses.append(loss.item())
+        right += (scores.argmax(1) == targets).tolist()
+    return losses, sum(right) / len(right)
+
+
+WRONG.append(classes_beside_old_gradients)

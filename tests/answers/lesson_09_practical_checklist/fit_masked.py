@@ -153,10 +153,10 @@ WRONG = [
 ]
 
 EQUIVALENT = {
-    "masked_loop.fit_masked: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "masked_loop.fit_masked: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass; without decay, zeros move none that does not.",
     "masked_loop.fit_masked: loss = mse_loss(model.last(apply(model.first(inputs).tanh(), mask)), targets) | optimizer.zero_grad() -> (swapped)": "Neither line reads what the other one writes.",
     "masked_loop.fit_masked: how(model.last.weight, limit) | losses.append(loss.item()) -> (swapped)": "Neither line reads what the other one writes.",
-    "step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass; without decay, zeros move none that does not.",
     "masked_with_copy: hidden *= mask -> hidden = hidden * mask": "The product is the same, and hidden is read nowhere else.",
     "masked_with_copy: model.last.weight.clamp(min=-limit, max=limit) -> model.last.weight.clamp_(min=-limit, max=limit)": "What is clamped in place is copied onto itself.",
 }

@@ -195,3 +195,6 @@ GUARDS = {
     "along the gradient of the whole loss": {"value": penalised_where_held},
     "returns the list of losses as Python floats": {"floats": losses_as_tensors},
 }
+
+# The root has no slope at zero, where a fresh bias stands.
+WRONG.append(penalised(lambda model: sum(p.pow(2).sum().sqrt() ** 2 for p in model.parameters())))

@@ -179,9 +179,9 @@ WRONG = [
 EQUIVALENT = {
     "scheduled.fit_scheduled: scheduler.get_last_lr()[0] -> scheduler.get_last_lr()[1]": "Both groups have one rate.",
     "scheduled_by_groups: optimizer.param_groups[0] -> optimizer.param_groups[1]": "Both groups have one rate.",
-    "scheduled.fit_scheduled: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "scheduled.fit_scheduled: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass; without decay, zeros move none that does not.",
     "scheduled.fit_scheduled: rates.append(scheduler.get_last_lr()[0]) | for inputs, targets in batches: ... -> (swapped)": "Neither line reads what the other one writes.",
-    "step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass, or never had one.",
+    "step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass; without decay, zeros move none that does not.",
     "step: return loss.item() -> (dropped)": "Nobody reads what step returns: the task returns no losses here.",
     "step: return loss.item() -> return optimizer": "Nobody reads what step returns: the task returns no losses here.",
     "step: return loss.item() -> return loss": "Nobody reads what step returns: the task returns no losses here.",
@@ -198,3 +198,20 @@ GUARDS = {
     "Return the list of the rates that were used": {"value": scheduled_rounding, "floats": scheduled_to_tensors},
     "one for each epoch": {"shape": scheduled_once_each},
 }
+
+
+def scheduled_beside_old_gradients(model, optimizer, scheduler, batches, epochs):
+    """Leaves the old gradient of a parameter that takes no part."""
+    live, rates = [p for p in model.parameters() if p.requires_grad], []
+    for _ in range(epochs):
+        rates.append(scheduler.get_last_lr()[0])
+        for inputs, targets in batches:
+            loss = mse_loss(model(inputs), targets)
+            for p, gradient in zip(live, torch.autograd.grad(loss, live, allow_unused=True), strict=True):
+                p.grad = p.grad if gradient is None else gradient
+            optimizer.step()
+        scheduler.step()
+    return rates
+
+
+WRONG.append(scheduled_beside_old_gradients)

@@ -98,7 +98,7 @@ def _model_cases(seed: int) -> list[Case]:
     x = Array.of(torch.rand(2, 3, generator=torch.Generator().manual_seed(seed)) + 0.2)
     cases: dict[str, dict[str, Any]] = {
         "everything learns": {"model": "plain"},
-        "a frozen layer in the middle": {"model": "frozen middle"},
+        "a frozen layer in the middle": {"model": "frozen middle", "has grad": ["2.weight"]},
         "a cut, and a layer nobody uses": {"model": "cut and unused"},
         "a cut on one of two paths": {"model": "cut on one path"},
         "tied weights": {"model": "tied"},

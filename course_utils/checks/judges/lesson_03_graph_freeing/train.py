@@ -36,8 +36,8 @@ def _trained(case: Case, cleared: str = "each time") -> tuple[list[float], list[
         model, optimizer, batches = trainee(case)
         losses, samples = [], []
         for inputs, targets in batches:
-            if cleared == "each time":
-                optimizer.zero_grad()
+            if cleared in ("each time", "to zeros"):
+                optimizer.zero_grad(set_to_none=cleared == "each time")
             predictions = model(inputs)
             loss = nn.functional.mse_loss(predictions, targets)
             loss.backward()
@@ -179,6 +179,13 @@ EXERCISE = Exercise(
             _averaged_over_rows,
         ),
         *cleared_otherwise(_cleared),
+        Misconception(
+            "zeros for no gradient",
+            "Your parameters are those of a loop that leaves zeros in .grad. For a parameter that takes no part in the "
+            "loss, zeros are a gradient, and weight decay moves it. Where .grad is None the optimizer skips it, as in "
+            "the given loop.",
+            lambda case, seen: _cleared(case, seen, "to zeros"),
+        ),
     ),
     debrief=_debrief,
 )

@@ -41,7 +41,7 @@ def _fitted(
         factor = math.exp(exponent) if exponential else exponent
         scale = torch.tensor(factor, requires_grad=True)
         loss = cross_entropy(scale * model(inputs), targets)
-        *own, slope = torch.autograd.grad(loss, [*model.parameters(), scale])
+        *own, slope = torch.autograd.grad(loss, [*model.parameters(), scale], allow_unused=True)
         if cleared == "each time":
             optimizer.zero_grad()
         found = [*own, None if scaled == "constant" else (factor if exponential else 1.0) * slope]

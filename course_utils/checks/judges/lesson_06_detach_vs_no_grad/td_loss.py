@@ -121,6 +121,12 @@ def _pulled(case: Case, seen: Observation) -> bool:
     return bool(seen["pulled"] or (not case.given["discount"] and seen["old gradients"]))
 
 
+def _none_reaches(seen: Observation) -> bool:
+    """Return whether no parameter of network got a gradient."""
+    received = seen["gradients"]
+    return isinstance(received, list) and bool(received) and all(it is None for it in received)
+
+
 def _by_network(seen: Observation) -> bool:
     """Return whether network itself gave the values of the next states."""
     return bool(seen["old runs"] == 0 and seen["runs"] > 1)
@@ -185,14 +191,12 @@ EXERCISE = Exercise(
         Misconception(
             "cut on the wrong side",
             "No gradient reaches network, whose values are to learn.",
-            lambda case, seen: (
-                isinstance(seen["gradients"], list) and bool(seen["gradients"]) and seen["gradients"] == [None] * 4
-            ),
+            lambda case, seen: _none_reaches(seen),
         ),
         Misconception(
             "a goal that moves",
             "The loss is right, and its gradient goes into target_network, too: the goal is pulled towards the value.",
-            lambda case, seen: _loss_is(case, seen) and _pulled(case, seen) and seen["gradients"] != [None] * 4,
+            lambda case, seen: _loss_is(case, seen) and _pulled(case, seen) and not _none_reaches(seen),
         ),
         Misconception(
             "recorded for nothing",

@@ -40,7 +40,7 @@ def _alone(case: Case) -> Tensors:
     rows = []
     for number in range(len(images)):
         loss = cross_entropy(model(images[number : number + 1]), targets[number : number + 1])
-        rows.append(torch.autograd.grad(loss, list(model.parameters())))
+        rows.append(torch.autograd.grad(loss, list(model.parameters()), materialize_grads=True))
     return {name: torch.stack(parts) for name, parts in zip(names, zip(*rows, strict=True), strict=True)}
 
 

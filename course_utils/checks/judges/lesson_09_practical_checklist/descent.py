@@ -55,7 +55,7 @@ def descend(
     """Follow p <- p - rate v with v <- momentum v + gradient + decay p.
 
     `left` are gradients that the first step finds and does not clear, and `moving` are the first v where it is not 0.
-    With `adding`, gradients are never cleared.
+    With `adding`, gradients are never cleared. Where nothing but a left gradient was, later steps pass over it.
     """
     state, values, states = dict(start), [], []
     velocity = {name: torch.zeros_like(it) for name, it in start.items()}
@@ -66,7 +66,10 @@ def descend(
         values.append(float(value))
         total = {name: it + (total[name] if adding or not number else 0) for name, it in gradients.items()}
         rate = rates if isinstance(rates, float) else rates[number]
-        for name in state:
+        silent = {name for name in left or () if number and not total[name].any()}
+        for name in silent:
+            velocity[name] = torch.zeros_like(state[name])
+        for name in state.keys() - silent:
             velocity[name] = momentum * velocity[name] + total[name] + decay * state[name]
         state = afterwards({name: it - rate * velocity[name] for name, it in state.items()})
         states.append(state)

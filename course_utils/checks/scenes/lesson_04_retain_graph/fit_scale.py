@@ -14,10 +14,11 @@ from course_utils.checks.scenes.zoo import deep, in_groups, leave_gradients, liv
 def scaled_classifier(case: Case) -> tuple[nn.Sequential, torch.Tensor, torch.optim.Optimizer, list[Batch]]:
     """Return a small classifier, the logarithm of a scale, an optimizer for both, and batches.
 
-    All parameters hold gradients from before.
+    All parameters hold gradients from before, one that takes no part as well.
     """
     seed, sizes = case.given["seed"], case.given["sizes"]
     model = nn.Sequential(nn.Linear(4, 7), nn.Tanh(), deep(nn.Linear(7, 3)))
+    model[1].register_parameter("spare", nn.Parameter(torch.ones(2)))
     seeded(model, seed)
     leave_gradients(model, seed)
     lived_in(model, model[1])

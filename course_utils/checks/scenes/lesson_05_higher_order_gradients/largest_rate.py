@@ -15,6 +15,8 @@ def bowl(case: Case) -> tuple[Map, torch.Tensor]:
     Along the axes, each number has a curvature of its own. Only the last two are turned: the steepest direction is
     their difference, and all begins where that is right. A product with the matrix keeps two equal numbers equal, as
     it multiplies them by powers of two, so that no rounding brings the steepest direction in.
+
+    A single number begins at zero.
     """
     seed, curvatures = case.given["seed"], torch.tensor(case.given["curvatures"], dtype=torch.float64)
     n = len(curvatures)
@@ -22,7 +24,7 @@ def bowl(case: Case) -> tuple[Map, torch.Tensor]:
     directions, _ = torch.linalg.qr(torch.randn(n, n, dtype=torch.float64, generator=generator))
     matrix = directions @ curvatures.diag() @ directions.T
     slope = numbers(seed + 1, n, dtype=torch.float64)
-    w = numbers(seed + 2, n, dtype=torch.float64)
+    w = numbers(seed + 2, n, dtype=torch.float64) * (n > 1)
     if case.given["along the axes"]:
         matrix, (less, most) = curvatures.diag(), curvatures[-2:].tolist()
         block = [[most + less, less - most], [less - most, most + less]]

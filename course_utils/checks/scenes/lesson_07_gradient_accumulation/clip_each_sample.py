@@ -15,6 +15,8 @@ from course_utils.checks.scenes.zoo import deep, steepen
 class Images(nn.Module):
     """A convolution, a mean over positions, a linear layer whose weight has two names, a buffer, and one number.
 
+    One parameter takes no part.
+
     It flattens from dimension 1 on, as most models do, so that it takes no image without the batch's dimension.
 
     Its class counts the runs, those of copies, too.
@@ -32,6 +34,7 @@ class Images(nn.Module):
         self.twin = nn.ParameterDict({"weight": last.weight})
         self.shift = nn.Buffer(torch.zeros(CLASSES))
         self.scale = nn.Parameter(torch.empty(()))
+        self.spare = nn.Parameter(torch.empty(2))
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         Images.runs += 1

@@ -14,12 +14,16 @@ def penalised(case: Case) -> tuple[nn.Sequential, Optimizer]:
 
     Where the case says `old`, these have a gradient from before they were frozen. There may be weight decay.
 
-    With `oddities` two parameters hold the same numbers, of which one is no part of the result.
+    With `oddities` two parameters hold the same numbers, of which one is no part of the result. Otherwise the last
+    bias is all zeros, as a fresh one may be.
     """
     model = network(case)
-    if case.given.get("oddities"):
-        with torch.no_grad():
-            model.get_parameter("spare").copy_(model.get_parameter("2.0.0.bias"))
+    last = model.get_parameter("2.0.0.bias")
+    with torch.no_grad():
+        if case.given.get("oddities"):
+            model.get_parameter("spare").copy_(last)
+        else:
+            last.zero_()
     optimizer = sgd(model, momentum=case.given.get("momentum", 0.0), decay=case.given.get("decay", 0.0))
     if case.given.get("holds all"):
         frozen = [it for it in model.parameters() if not it.requires_grad]

@@ -58,8 +58,8 @@ def network(case: Case, scale: float = 0.5) -> nn.Sequential:
     """Return a small network for these batches, in float64.
 
     With `oddities` a bias is frozen, one parameter is no part of the result, one has two names, there is a buffer, and
-    a part evaluates. With `left` an earlier pass has left its gradients. With `steep` a gradient is long. With `counts`
-    a part counts its runs.
+    a part evaluates. With `left` earlier passes have left gradients everywhere. With `steep` a gradient is long. With
+    `counts` a part counts its runs.
     """
     last = nn.Linear(5, 3)
     model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), deep(last)).double()
@@ -75,8 +75,6 @@ def network(case: Case, scale: float = 0.5) -> nn.Sequential:
     steepen(model[0], case.given.get("steep", 1.0))
     if case.given.get("left"):
         leave_gradients(model, case.given["seed"])
-        for name, parameter in model.named_parameters():
-            parameter.grad = None if name == "spare" else parameter.grad  # no pass reaches it
     return model
 
 

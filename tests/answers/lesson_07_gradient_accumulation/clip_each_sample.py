@@ -315,16 +315,4 @@ GUARDS = {
 }
 
 
-def clip_flattened_from_the_second(each, max_norm):
-    """A parameter of one number has no second dimension, once for each sample."""
-    norms = sum(part.flatten(1).pow(2).sum(1) for part in each.values()).sqrt()
-    factors = (max_norm / norms).clamp(max=1.0)
-    return {name: torch.tensordot(factors, part, dims=1) / len(norms) for name, part in each.items()}
-
-
-WRONG += [
-    sampler(clip=clip_flattened_from_the_second),
-    sampler(change=lambda name, part, count: part.double()),
-]
-
-WRONG.append(WITHOUT_UNUSED)
+WRONG += [sampler(change=lambda name, part, count: part.double()), WITHOUT_UNUSED]

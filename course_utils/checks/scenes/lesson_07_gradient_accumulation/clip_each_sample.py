@@ -13,7 +13,7 @@ from course_utils.checks.scenes.zoo import deep, steepen
 
 
 class Images(nn.Module):
-    """A convolution, a mean over positions, a linear layer whose weight has two names, a buffer, and one number.
+    """A convolution, a mean over positions, a linear layer whose weight has two names, a buffer, and a scale.
 
     One parameter takes no part.
 
@@ -33,7 +33,7 @@ class Images(nn.Module):
         self.last = deep(last)
         self.twin = nn.ParameterDict({"weight": last.weight})
         self.shift = nn.Buffer(torch.zeros(CLASSES))
-        self.scale = nn.Parameter(torch.empty(()))
+        self.scale = nn.Parameter(torch.empty(CLASSES))
         self.spare = nn.Parameter(torch.empty(2))
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:

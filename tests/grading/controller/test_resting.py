@@ -15,7 +15,7 @@ ARRAY = Array((), "float32", bytes(4))
 EXPECTED = {
     "saliency": ("recorded", "runs", "passes", "changed", "images", "kept", "labels", "mode"),
     "one_pass": ("passes", "kept", "recorded", "moved", "left"),
-    "vjp_matmul": ("passes", "changed", "other", "graded", "switched off", "switched on"),
+    "vjp_matmul": ("passes", "tangents", "changed", "other", "graded", "switched off", "switched on"),
     "first_gradient": (),
     "predict_gradients": (),
 }

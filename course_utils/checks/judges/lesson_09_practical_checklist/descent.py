@@ -66,7 +66,7 @@ def descend(
         values.append(float(value))
         total = {name: it + (total[name] if adding or not number else 0) for name, it in gradients.items()}
         rate = rates if isinstance(rates, float) else rates[number]
-        silent = {name for name in left or () if number and not total[name].any()}
+        silent = {name for name in state if number and name in (left or ()) and not total[name].any()}
         for name in silent:
             velocity[name] = torch.zeros_like(state[name])
         for name in state.keys() - silent:

@@ -47,7 +47,7 @@ ALLOWED = {
     "course_utils.checks.data": ("course_utils.explain.crossing",),
     "course_utils.checks.scenes": ("course_utils.checks.data", "course_utils.graph"),
     "course_utils.checks.observers": (
-        *("course_utils.checks.blame", "course_utils.checks.data"),
+        *("course_utils.checks.blame", "course_utils.checks.data", "course_utils.checks.frames"),
         *("course_utils.checks.scenes", "course_utils.graph"),
     ),
     "course_utils.audit": ("course_utils.ask", "course_utils.explain", "course_utils.graph"),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
-from course_utils.checks.compare import close
+from course_utils.checks.compare import close, counted
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Finding, Misconception
 from course_utils.checks.judges.as_found import as_found
@@ -31,7 +31,7 @@ def turns(
     rounds, grouped = groups or (count, "")
     runs, passes, steps = seen["runs"], seen["passes"], seen["steps"]
     yield Finding("forwards", runs == count, f"{ran} ran {times(runs)} for {count} {what}.")
-    text = f"{passes} backward {'pass' if passes == 1 else 'passes'} ran for {count} {what}{grouped}."
+    text = f"{counted(passes)} ran for {count} {what}{grouped}."
     yield Finding("passes", passes == rounds, text)
     text = f"The optimizer stepped {times(len(steps))} for {count} {what}{grouped}."
     yield Finding("steps", len(steps) == rounds, text)

@@ -17,6 +17,7 @@ from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from course_utils.checks.frames import is_course
 from course_utils.checks.observers import telling
 from course_utils.checks.observers.operations import is_product
 from course_utils.graph.alive import tensors_in
@@ -26,9 +27,9 @@ READ = "weights read one by one"
 
 # Who began an operation is told by the files of frames, which no assignment to `__name__` changes: past PyTorch's own
 # and the course's, its modules and other modes.
-_TORCH, _COURSE = str(Path(torch.__file__).parent) + os.sep, str(Path(__file__).parents[2]) + os.sep
+_TORCH = str(Path(torch.__file__).parent) + os.sep
 _ENGINE, _OBSERVERS = str(torch.autograd.graph.__file__), str(Path(__file__).parent) + os.sep
-_PASSING = (_TORCH, _COURSE, str(contextlib.__file__), str(functools.__file__))
+_PASSING = (_TORCH, str(contextlib.__file__), str(functools.__file__))
 
 _stacks: list[ExitStack] = []  # what is left when the case that is noticed ends
 _entered: list[object] = []  # the mode that notices, once it is entered in this case
@@ -95,7 +96,7 @@ def _whose(file: str) -> str:
         return "the engine"
     if file.startswith(_OBSERVERS):
         return "an observer"
-    return "passing" if file.startswith(_PASSING) else "an answer"
+    return "passing" if is_course(file) or file.startswith(_PASSING) else "an answer"
 
 
 def _spreads(function: Any, weights: Sequence[torch.Tensor], made: Sequence[torch.Tensor]) -> bool:

@@ -59,7 +59,6 @@ def _of_case(case: str, seen: Seen, counts: Mapping[str, int]) -> Iterator[tuple
     for kind in counts:
         if kind.endswith(CUT):
             yield CUT, _CUT.format(case)
-    for kind in counts:
         name = kind.removesuffix(PART)
         if name != kind and counts[kind] != counts.get(name + BEGUN, 0):
             yield kind, _PARTS.format(case, counts[kind], counts.get(name + BEGUN, 0))

@@ -84,11 +84,13 @@ def power_from(start):
     """Power iteration from a start that may have no part in the steepest direction."""
 
     def rate(loss, w):
-        hessian, v = torch.func.hessian(loss)(w.detach()), start(loss, w)
+        hessian, v, curvature = torch.func.hessian(loss)(w.detach()), start(loss, w), 0.0
         for _ in range(600):
             v = hessian @ v
-            v = v / v.norm()
-        return 1.98 / float(v @ hessian @ v)
+            v, before, curvature = v / v.norm(), curvature, v.norm().item()
+            if abs(curvature - before) < 1e-5 * curvature:
+                break  # before rounding brings the steepest direction
+        return 1.98 / curvature
 
     return rate
 

@@ -290,38 +290,26 @@ class DropoutOfRounded(SeededDropout):
         return y
 
 
-class DropoutByItsOwnDtype(Function):
+def dropout_drawn_by(draw):
+    def forward(ctx, x, p, seed):
+        ctx.p, ctx.seed = p, seed
+        return x * draw(x, p, seed) / (1 - p)
+
+    def backward(ctx, g):
+        return g * draw(g, ctx.p, ctx.seed) / (1 - ctx.p), None, None
+
+    return function(forward, backward)
+
+
+def in_its_own_dtype(x, p, seed):
     """Draws in the dtype of x: one in 256 numbers of bfloat16 is zero."""
-
-    @staticmethod
-    def mask(shape, dtype, p, seed):
-        return torch.rand(shape, dtype=dtype, generator=torch.Generator().manual_seed(seed)) >= p
-
-    @staticmethod
-    def forward(ctx, x, p, seed):
-        ctx.p, ctx.seed = p, seed
-        return x * DropoutByItsOwnDtype.mask(x.shape, x.dtype, p, seed) / (1 - p)
-
-    @staticmethod
-    def backward(ctx, g):
-        return g * DropoutByItsOwnDtype.mask(g.shape, g.dtype, ctx.p, ctx.seed) / (1 - ctx.p), None, None
+    return torch.rand(x.shape, dtype=x.dtype, generator=torch.Generator().manual_seed(seed)) >= p
 
 
-class DropoutByRoundedShares(DropoutByItsOwnDtype):
+def by_rounded_shares(x, p, seed):
     """Draws with 1 - p in the dtype of x: in bfloat16 it is 1 for a small p."""
-
-    @staticmethod
-    def mask(shape, dtype, p, seed):
-        return torch.bernoulli(torch.full(shape, 1 - p, dtype=dtype), generator=torch.Generator().manual_seed(seed))
-
-    @staticmethod
-    def forward(ctx, x, p, seed):
-        ctx.p, ctx.seed = p, seed
-        return x * DropoutByRoundedShares.mask(x.shape, x.dtype, p, seed) / (1 - p)
-
-    @staticmethod
-    def backward(ctx, g):
-        return g * DropoutByRoundedShares.mask(g.shape, g.dtype, ctx.p, ctx.seed) / (1 - ctx.p), None, None
+    shares = torch.full(x.shape, 1 - p, dtype=x.dtype)
+    return torch.bernoulli(shares, generator=torch.Generator().manual_seed(seed))
 
 
 def mask_like(ctx, g):
@@ -390,7 +378,7 @@ WRONG = [
     dropout_of(lambda shape, p, seed: torch.ones(shape, dtype=torch.bool)),
     dropout_of(lambda shape, p, seed: torch.zeros(shape, dtype=torch.bool)),
     dropout(again=mask_like),
-    *(DropoutByItsOwnDtype.apply, DropoutByRoundedShares.apply),
+    *map(dropout_drawn_by, (in_its_own_dtype, by_rounded_shares)),
 ]
 
 EQUIVALENT = {

@@ -29,6 +29,12 @@ def given_pair(case: Case, seen: Observation, count: int = 2) -> list[Value] | N
     return returned if isinstance(returned, list) and len(returned) == count else None
 
 
+def with_zeros(given: dict[str, Array], column: int) -> dict[str, Array]:
+    """Return the tensors with zeros in a column: who takes a gradient for a quotient divides by them."""
+    place = torch.tensor([column])
+    return {key: Array.of(item.tensor().index_fill(-1, place, 0.0)) for key, item in given.items()}
+
+
 _Product = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 

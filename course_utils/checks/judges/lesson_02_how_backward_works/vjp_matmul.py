@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from course_utils.checks.compare import OF_VALUES, close
-from course_utils.checks.data import Array, Case, Observation
+from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Misconception
 from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
 from course_utils.checks.judges.lesson_02_how_backward_works.pairs import (
@@ -17,6 +17,7 @@ from course_utils.checks.judges.lesson_02_how_backward_works.pairs import (
     swapped,
     tensors,
     vjp,
+    with_zeros,
     without_seed,
 )
 
@@ -33,8 +34,8 @@ def _cases(seed: int) -> Iterator[Case]:
     for offset, (m, k) in enumerate(sizes):
         dtype = torch.float32 if offset == 3 else torch.float64
         given = tensors(seed + 10 * offset, dtype, magnitudes.get(offset, 1.0), a=(m, k), b=(k, k), v=(m, k))
-        if offset == 4:  # the gradients are no quotients
-            given = {key: Array.of(item.tensor().index_fill(-1, torch.tensor([1]), 0.0)) for key, item in given.items()}
+        if offset == 4:
+            given = with_zeros(given, 1)
         name = f"({m}, {k}) @ ({k}, {k}){', other numbers' if offset == 4 else ''}"
         yield Case(
             name,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from course_utils.checks.compare import close, right_value
+from course_utils.checks.compare import close, counted, right_value
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_03_graph_freeing import LESSON
@@ -118,7 +118,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     if not (seen["freed"] and case.given["between"] == "a pass"):  # then the pass that frees was left out
         yield right_value(seen["returned"], _bytes(case), "The number of bytes")
     ran = seen["passes"]
-    yield Finding("passes", ran == 0, f"Your function ran {ran} backward {'pass' if ran == 1 else 'passes'}.")
+    yield Finding("passes", ran == 0, f"Your function ran {counted(ran)}.")
     message = "After your function the graph does not keep what it kept before."
     yield Finding("untouched", not seen["freed"] or ran > 0, message)
     yield Finding("besides", seen["besides"], "Your function changed the list `besides`.")

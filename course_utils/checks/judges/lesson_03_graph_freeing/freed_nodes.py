@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from course_utils.checks.compare import describe, listed
+from course_utils.checks.compare import counted, describe, listed
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_03_graph_freeing import LESSON
@@ -69,8 +69,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     if problem is None and case.name in _LATER and not seen["passes"] and not seen["changed"]:
         yield from _asked_again(case, seen)
     ran = seen["passes"]
-    message = f"Your function ran {ran} backward {'pass' if ran == 1 else 'passes'}. Reading is enough."
-    yield Finding("passes", ran == 0, message)
+    yield Finding("passes", ran == 0, f"Your function ran {counted(ran)}. Reading is enough.")
     message = "Your function changed a tensor, a gradient, or what the graph keeps. Reading is enough."
     yield Finding("untouched", not seen["changed"] or ran > 0, message)
 

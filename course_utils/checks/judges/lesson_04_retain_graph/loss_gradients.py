@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import torch
 
-from course_utils.checks.compare import describe, right_value
+from course_utils.checks.compare import counted, describe, right_value
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.as_found import as_found
@@ -58,8 +58,7 @@ def _rows(received: Value, right: list[list[torch.Tensor]]) -> Iterator[Finding]
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield from _rows(seen["returned"], _right_gradients(case))
     count = case.given["losses"]
-    ran = f"{seen['passes']} backward {'pass' if seen['passes'] == 1 else 'passes'}"
-    text = f"{ran} ran for {count} {'loss' if count == 1 else 'losses'}."
+    text = f"{counted(seen['passes'])} ran for {count} {'loss' if count == 1 else 'losses'}."
     yield Finding("passes", seen["passes"] in range(1, count + 1), text)
     text = f"After your function the trunk still keeps {seen['kept']} bytes for a pass that will not come."
     yield Finding("kept", seen["kept"] == 0, text)

@@ -27,7 +27,7 @@ def games(seed: int) -> list[Case]:
             },
         )
         for name, rows, more, frozen, sure, steep in (
-            ("five and five", 5, 5, False, 0.0, 1e5),
+            ("five and five", 5, 5, False, 0.0, 1e6),
             ("one bias is frozen", 3, 4, True, 0.0, 1.0),
             ("large logits", 4, 4, False, 150.0, 1.0),
             ("large negative logits", 2, 3, False, -200.0, 1.0),

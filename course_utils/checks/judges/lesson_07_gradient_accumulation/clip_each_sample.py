@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch.nn.functional import cross_entropy
 
-from course_utils.checks.compare import OF_VALUES, close, describe, listed, right_value
+from course_utils.checks.compare import OF_VALUES, close, counted, describe, listed, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_07_gradient_accumulation import LESSON
@@ -142,7 +142,7 @@ def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     case, it = seen[0]
     count = case.given["count"]
     ran = "once" if it["runs"] == 1 else "not at all"
-    passes = "1 backward pass" if it["passes"] == 1 else f"{it['passes']} backward passes"
+    passes = counted(it["passes"])
     yield f"For {count} images the check saw the model run {ran}, and {passes}. One by one takes {count} of each."
     size = sum(item.nbytes for item in image_batch(case)[0].parameters())
     yield f"The price is memory: {count} gradients of {size} bytes at a time, where a loop needs one and the sum."

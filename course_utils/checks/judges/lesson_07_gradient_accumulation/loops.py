@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from course_utils.checks.compare import OF_NUMBERS, describe, listed, right_value
+from course_utils.checks.compare import OF_NUMBERS, counted, describe, listed, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Finding
 from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import Step, Tensors
@@ -73,9 +73,8 @@ def ran_well(case: Case, seen: Observation) -> Iterator[Finding]:
     text = f"The model ran on batches of the sizes {forwards}; the micro-batches have the sizes {sizes}."
     yield Finding("forwards", sorted(forwards) == sorted(sizes), text)
     passes = seen["passes"]
-    ran = "1 backward pass" if passes == 1 else f"{passes} backward passes"
     batches = "1 micro-batch" if len(sizes) == 1 else f"{len(sizes)} micro-batches"
-    text = f"{ran} ran for {batches}; each needs one."
+    text = f"{counted(passes)} ran for {batches}; each needs one."
     yield Finding("passes", passes == len(sizes), text)
     text = (
         "When the next forward or a step began, saved numbers of an earlier micro-batch were still held. Its backward "

@@ -8,7 +8,7 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from course_utils.checks.compare import close, describe, listed, right_value
+from course_utils.checks.compare import close, counted, describe, listed, right_value
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_08_intermediate_gradients import LESSON
@@ -67,8 +67,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
                 yield from _same_norms(mine, right, f"The dict for batch {number}")
         passes = len(case.given["sizes"])
         batches = "1 batch" if passes == 1 else f"{passes} batches"
-        ran = "1 backward pass" if seen["passes"] == 1 else f"{seen['passes']} backward passes"
-        text = f"{ran} ran for {batches}."
+        text = f"{counted(seen['passes'])} ran for {batches}."
         yield Finding("passes", seen["passes"] == passes, text)
         text = f"The model that was given ran {times(seen['runs'])} for {batches}."
         yield Finding("runs", seen["runs"] == passes, text)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from course_utils.checks.compare import close, describe, listed, right_value
+from course_utils.checks.compare import close, counted, describe, listed, right_value
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_08_intermediate_gradients import LESSON
@@ -162,8 +162,7 @@ def _by_full_hooks(case: Case, seen: Observation) -> bool | None:
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     case, it = seen[0]
     count = len(case.given["names"])
-    passes = "1 backward pass" if it["passes"] == 1 else f"{it['passes']} backward passes"
-    yield f"One run and {passes} gave the gradients of {count} layers; a pass for each takes {count}."
+    yield f"One run and {counted(it['passes'])} gave the gradients of {count} layers; a pass for each takes {count}."
     yield "After the errors of the model and of the loss function none of your hooks was left."
 
 

@@ -22,19 +22,6 @@ def order_by_counting(tensor):
     return order
 
 
-def order_by_sorting(tensor):
-    """In a graph that one thread made, the node with the highest number is always ready."""
-    operations = [node for node in nodes_behind(tensor) if node.next_functions]
-    waiting, order = edge_counts(operations), []
-    for node in sorted(operations, key=lambda node: -node._sequence_nr()):
-        order.append(node)
-        for to, _ in node.next_functions:
-            waiting[to] -= 1
-            if not waiting[to] and hasattr(to, "variable"):
-                order.append(to)
-    return order or nodes_behind(tensor)
-
-
 def order_of_distinct(tensor):
     """Two edges to one node open and close together."""
     behind = {node: {to for to, _ in node.next_functions} for node in nodes_behind(tensor)}
@@ -146,7 +133,6 @@ def order_refusing_leaves(tensor):
 
 RIGHT = [
     order_by_counting,
-    order_by_sorting,
     order_of_distinct,
     order_by_heap,
 ]
@@ -201,3 +187,19 @@ def order_from_a_view(tensor):
 WRONG += [said(order_leaves_first, "by number alone"), order_from_a_view]
 
 MISCONCEIVED["first come, first served"] = order_first_come
+
+
+def order_by_sorting(tensor):
+    """By number alone, and each leaf with its last user: but a node may be younger than its user."""
+    operations = [node for node in nodes_behind(tensor) if node.next_functions]
+    waiting, order = edge_counts(operations), []
+    for node in sorted(operations, key=lambda node: -node._sequence_nr()):
+        order.append(node)
+        for to, _ in node.next_functions:
+            waiting[to] -= 1
+            if not waiting[to] and hasattr(to, "variable"):
+                order.append(to)
+    return order or nodes_behind(tensor)
+
+
+WRONG += [order_by_sorting]

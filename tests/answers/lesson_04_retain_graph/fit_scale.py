@@ -54,7 +54,7 @@ def fit_by_functions(model, log_scale, optimizer, batches):
         found, loss = torch.func.grad_and_value(loss_of, argnums=(0, 1))(values, log_scale.data, inputs, targets)
         gradients, log_scale.grad = found
         for name, parameter in named.items():
-            parameter.grad = gradients[name]
+            parameter.grad = gradients[name] if gradients[name].any() else None  # what takes no part has zeros
         losses.append(loss.item())
         optimizer.step()
     return losses
@@ -133,7 +133,7 @@ def fit_losing_the_gradient_of_the_scale(model, log_scale, optimizer, batches):
 
 
 def fit_with_its_own_optimizer(model, log_scale, optimizer, batches):
-    own = torch.optim.SGD([*model.parameters(), log_scale], lr=0.4, momentum=0.5)
+    own = torch.optim.SGD([*model.parameters(), log_scale], lr=0.4, momentum=0.5, weight_decay=0.1)
     return fit_inside(model, log_scale, own, batches)
 
 
@@ -186,10 +186,11 @@ def fit_without_the_optimizer(model, log_scale, optimizer, batches):
     moving = [torch.zeros_like(leaf) for leaf in leaves]
     for inputs, targets in batches:
         loss = cross_entropy(log_scale.exp() * model(inputs), targets)
-        gradients = torch.autograd.grad(loss, leaves, materialize_grads=True)
+        gradients = torch.autograd.grad(loss, leaves, allow_unused=True)
         for leaf, gradient, velocity in zip(leaves, gradients, moving, strict=True):
-            velocity.mul_(0.5).add_(gradient)
-            leaf.data.sub_(velocity, alpha=0.4)
+            if gradient is not None:
+                velocity.mul_(0.5).add_(gradient + 0.1 * leaf.detach())
+                leaf.data.sub_(velocity, alpha=0.4)
         losses.append(loss.item())
     return losses
 
@@ -339,18 +340,14 @@ WRONG = [
 ]
 
 EQUIVALENT = {
-    "updated: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
-    "fit_by_closure.closure: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
     "fit_by_closure.closure: optimizer.zero_grad() | loss = cross_entropy(model(inputs) * log_scale.exp(), targets) -> (swapped)": "Neither of the two statements changes what the other one uses.",
-    "fit_zeroing_after: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
-    "fit_zeroing_after: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False) #2": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
+    "fit_zeroing_after: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False) #2": "The first clearing made all of them None, and None stays None; what takes part gets a gradient anew.",
     "fit_zeroing_after: optimizer.zero_grad() | losses.append(loss.item()) -> (swapped)": "Neither of the two statements changes what the other one uses.",
     "fit_by_functions: log_scale.data -> log_scale": "The step uses the numbers of .grad, whether or not they have a graph.",
     "fit_by_functions: for name, parameter in named.items(): ... | losses.append(loss.item()) -> (swapped)": "Neither of the two statements changes what the other one uses.",
     "fit_by_functions: losses.append(loss.item()) | optimizer.step() -> (swapped)": "Neither of the two statements changes what the other one uses.",
     "fit_retaining_what_goes.passed: loss.backward(retain_graph=True) -> loss.backward()": "The graph is let go of before the step, so nothing is held whether the pass retained or not.",
     "fit_retaining_what_goes.passed: loss.backward(retain_graph=True) -> loss.backward(retain_graph=False)": "The graph is let go of before the step, so nothing is held whether the pass retained or not.",
-    "fit_retaining_what_goes: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "A pass adds to zeros as to nothing, and what .grad holds at the end is open.",
 }
 
 GUARDS = {
@@ -368,3 +365,18 @@ GUARDS = {
 }
 
 WRONG.append(fit_beside_old_gradients)
+
+
+def fit_clearing_to_zeros(model, log_scale, optimizer, batches):
+    """With zeros for a gradient, weight decay moves what takes no part."""
+    losses = []
+    for inputs, targets in batches:
+        loss = cross_entropy(log_scale.exp() * model(inputs), targets)
+        optimizer.zero_grad(set_to_none=False)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+WRONG.append(fit_clearing_to_zeros)

@@ -281,3 +281,13 @@ GUARDS = {
     "No graph is alive after a step.": {"grad": step_keeping_graph, "alive": step_held},
     "Modes and hooks of the model stay as they were.": {"left": step_evaluating},
 }
+
+
+def step_layer_by_layer(model, optimizer, inputs, targets, weight):
+    """What two layers share counts twice."""
+    parameters = [it for layer in model.modules() for it in layer.parameters(recurse=False)]
+    loss = mse_loss(model(inputs), targets)
+    return finish(optimizer, loss + weight * squares(recorded_gradients(loss, parameters)))
+
+
+WRONG.append(step_layer_by_layer)

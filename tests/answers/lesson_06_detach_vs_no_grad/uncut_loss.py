@@ -151,3 +151,5 @@ EQUIVALENT = {
     "uncut_by_norm: points.norm(dim=1) -> points.norm(dim=-1)": "The points have two dimensions.",
     "uncut_by_position: torch.linalg.vector_norm(p, dim=1) -> torch.linalg.vector_norm(p, dim=-1)": "The points have two dimensions.",
 }
+
+WRONG += [lambda points, scale, weights: torch.dot(weights, (-scale * points.norm(dim=1).clamp(max=50.0)).exp())]

@@ -209,3 +209,13 @@ GUARDS = {
         "model": rescue_with_new_parameters
     },
 }
+
+
+def rescue_in_single_precision(model):
+    for layer in model:
+        if isinstance(layer, nn.Linear):
+            layer.weight.data = 2**0.5 * torch.randn(layer.weight.shape) / layer.in_features**0.5
+            layer.bias.data = torch.zeros(layer.bias.shape)
+
+
+WRONG.append(rescue_in_single_precision)

@@ -300,3 +300,18 @@ def _one_number(g, full, beta):
 
 WRONG += [said(swisher(beta_gradient=_one_number), "summed too far")]
 WRONG += [function(_got_back, _by_division), function(_result_alone, _by_the_product)]
+
+
+def _with_its_sigmoid(ctx, x, beta):
+    s = torch.sigmoid(beta * x)
+    ctx.save_for_backward(x * s, s, beta)
+    return x * s
+
+
+def _by_the_sigmoid(ctx, g):
+    """x is the result divided by the sigmoid, which is not so where that has gone to 0."""
+    y, s, beta = ctx.saved_tensors
+    return g * (s + beta * y * (1 - s)), (g * (y / s) * y * (1 - s)).sum_to_size(beta.shape)
+
+
+WRONG.append(function(_with_its_sigmoid, _by_the_sigmoid))

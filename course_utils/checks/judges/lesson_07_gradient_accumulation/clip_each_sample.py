@@ -13,14 +13,15 @@ from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_07_gradient_accumulation import LESSON
 from course_utils.checks.judges.lesson_07_gradient_accumulation.loops import flags_kept, times, well_formed
 from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import Tensors
+from course_utils.checks.judges.remembered import remembered
 from course_utils.checks.scenes.lesson_07_gradient_accumulation.clip_each_sample import image_batch
 
 
 def _cases(seed: int) -> list[Case]:
     shapes: dict[str, tuple[int, int, dict[str, float]]] = {
-        "six images in float32, some clipped": (6, 4, {"sure": 1, "single": True}),
+        "33 images in float32, some clipped": (33, 20, {"sure": 1, "single": True}),  # one more than many a piece
         "five images, all clipped": (5, 0, {}),
-        "one image, not clipped": (1, 1, {"steep": 1e4}),
+        "one image, not clipped": (1, 1, {"steep": 1e6}),
     }
     return [_limited(name, seed + count, count, place, more) for name, (count, place, more) in shapes.items()]
 
@@ -33,6 +34,7 @@ def _limited(name: str, seed: int, count: int, place: int, more: dict[str, float
     return Case(name, {**open_case.given, "max_norm": limit})
 
 
+@remembered
 def _alone(case: Case) -> Tensors:
     """Return the gradients of each sample's own loss, one sample at a time."""
     model, images, targets = image_batch(case)

@@ -19,11 +19,11 @@ from course_utils.checks.judges.lesson_10_custom_functions.functions import (
 
 
 def _numbers(seed: int, sizes: tuple[int, int], beta: torch.Tensor, large: bool) -> torch.Tensor:
-    """Return x with a 0; where asked, with a row whose products with beta have exponentials that overflow."""
+    """Return x with a 0; where asked, with rows whose products with beta are far on either side."""
     x = spread(seed, *sizes)
     x[-1, -1] = 0.0
     if large:
-        x[0] = 1e4 * x[0].abs() * beta.sign()
+        x[0], x[1] = 1e4 * x[0].abs() * beta.sign(), -1e4 * x[1].abs() * beta.sign()
     return x
 
 
@@ -42,7 +42,7 @@ def _cases(seed: int) -> list[Case]:
         if name == "a beta for each row":
             beta[0] = 0.0
         given = {
-            "x": Array.of(_numbers(seed + n, sizes, beta, large=not learned)),
+            "x": Array.of(_numbers(seed + n, sizes, beta, large=name in ("one beta", "beta is frozen"))),
             "beta": Array.of(beta),
             "direction": Array.of(spread(seed + n + 40, *sizes)),
             "learned": learned,

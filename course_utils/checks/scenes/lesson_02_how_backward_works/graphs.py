@@ -221,6 +221,15 @@ def unused_output(seed: int) -> Scene:
     return Scene((first * third.cos()).sum(), leaves)
 
 
+def made_anew(seed: int) -> Scene:
+    """After a write to its base a view's node is made anew, by the operation that uses it: it is younger than that."""
+    x = leaf(seed, 3, 2)
+    base = x * 0.5
+    view = base[0]
+    base.mul_(3)
+    return Scene(torch.cat([base.sin(), view[None]]).sum(), {"x": x})
+
+
 def second_output(seed: int) -> Scene:
     """The loss itself is the second output of a node with three."""
     x = leaf(seed, 3)
@@ -263,6 +272,7 @@ SCENES: dict[str, Callable[[int], Scene]] = {
     "float32 and float64": two_dtypes,
     "an output that nobody used": unused_output,
     "a second output as the loss": second_output,
+    "a view of what was written to": made_anew,
     "an MLP": trial(mlp),
     "a conv net": trial(conv_net),
     "an LSTM": trial(lstm),

@@ -15,13 +15,15 @@ def regularised(case: Case) -> tuple[nn.Module, torch.optim.Optimizer, list[tupl
     """Return a model with gradients from before, an optimizer with momentum, and some batches of different sizes."""
     seed = case.given["seed"]
     # One part evaluates: who puts the whole model into training sees other numbers.
-    layers = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Dropout(0.5), deep(nn.Linear(4, 2)))
+    first, last = nn.Linear(3, 4), nn.Linear(4, 4)
+    last.bias = first.bias  # who goes through the layers meets it twice
+    layers = nn.Sequential(first, nn.Tanh(), nn.Dropout(0.5), deep(last))
     model = seeded(layers.double(), seed)
     leave_gradients(model, seed)
     lived_in(model, layers[2])
     optimizer = torch.optim.SGD(in_groups(model.parameters()), lr=0.05, momentum=case.given["momentum"])
     batches = [
-        (doubles(seed + size, size, 3), case.given["far"] * doubles(seed + size + 1, size, 2))
+        (doubles(seed + size, size, 3), case.given["far"] * doubles(seed + size + 1, size, 4))
         for size in case.given["sizes"]
     ]
     return model, optimizer, batches

@@ -24,4 +24,6 @@ def stacked(case: Case) -> tuple[nn.Sequential, torch.Tensor]:
         layers += [nn.Linear(before, after), kind()]
     frozen = layers[6].requires_grad_(False)
     frozen.get_parameter("weight").grad = numbers(seed + 3, *frozen.get_parameter("weight").shape)
-    return nn.Sequential(*layers, nn.Linear(widths[-1], 2)), numbers(seed + 1, 20, widths[0])
+    dtype = torch.float64 if kind is nn.Tanh else torch.float32
+    model = nn.Sequential(*layers, nn.Linear(widths[-1], 2)).to(dtype)
+    return model, numbers(seed + 1, 20, widths[0], dtype=dtype)

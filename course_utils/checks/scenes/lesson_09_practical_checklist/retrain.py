@@ -16,7 +16,9 @@ class Headed(nn.Module):
 
     def __init__(self, seed: int) -> None:
         super().__init__()
-        self.body = nn.Sequential(nn.Linear(4, 5), nn.Tanh())
+        first, again = nn.Linear(4, 5), nn.Linear(5, 5)
+        again.bias = first.bias  # who goes through the layers meets it twice
+        self.body = nn.Sequential(first, nn.Tanh(), again)
         self.head: nn.Module = nn.Linear(5, 2)
         seeded(self.double(), seed)
 
@@ -29,7 +31,7 @@ def headed(case: Case) -> tuple[Headed, nn.Module]:
     """Return the model and the head to put in place.
 
     With `oddities` an earlier pass has left gradients in both; in each a bias was frozen after it, a part of the body
-    evaluates, and a parameter takes no part. With `steep` a gradient is long.
+    and the heads evaluate, and a parameter takes no part. With `steep` a gradient is long.
     """
     model, head = Headed(case.given["seed"]), new_head(case)
     if case.given.get("oddities"):
@@ -39,5 +41,7 @@ def headed(case: Case) -> tuple[Headed, nn.Module]:
         leave_gradients(head, case.given["seed"] + 1)
         for part in (model.body[0], model.head, head):  # frozen after the pass: an optimizer that holds it moves it
             part.get_parameter("bias").requires_grad_(False)
+        for part in (model.head, head):  # in both, so that the modes that a name stands for are the same afterwards
+            part.eval()
     steepen(model.body[0], case.given.get("steep", 1.0))
     return model, head

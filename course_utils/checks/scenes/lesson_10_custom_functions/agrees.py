@@ -69,8 +69,8 @@ def _nan_though_level(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
 
 
 def _off_between(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
-    """Wrong where no number is near 0 or large, as in the cases."""
-    return torch.where(((x.abs() > 0.29) & (x.abs() < 1.81)).all(), 1.5 * g, g) * x.cos()
+    """Wrong where each number is near 1 or -1, as in its case: numbers of one's own choice are hardly ever."""
+    return torch.where(((x.abs() > 0.89) & (x.abs() < 1.21)).all(), 1.5 * g, g) * x.cos()
 
 
 _FUNCTIONS: dict[str, tuple[Forward, Backward]] = {

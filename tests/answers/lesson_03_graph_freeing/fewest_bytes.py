@@ -223,3 +223,13 @@ def written_over_from_the_first(model, part):
 
 
 WRONG += [by_single_products, written_over_from_the_first]
+
+
+def switching_recording_on(*given):
+    """A validation may be called with recording off."""
+    result = by_slices(*given)
+    torch.set_grad_enabled(True)
+    return result
+
+
+WRONG.append(switching_recording_on)

@@ -45,13 +45,16 @@ class _Products(TorchDispatchMode):
 
 def observe(answer: Answer, case: Case) -> Observation:
     model, images, labels = validation(case)
-    around = Surroundings(model, images)
     given = [images, *model.parameters()]
     before = [plain(tensor) for tensor in given]
-    answer(model, images[:400] * 0.5, labels[:400])  # what it remembers of the network belongs to other images
+    with torch.no_grad():
+        around = Surroundings(model, images)
+        answer(model, images[:400] * 0.5, labels[:400])  # what it remembers of the network belongs to other images
+        left = around.changed()
+    around = Surroundings(model, images)
     with _Products(model) as products, PeakMemory() as memory:
         returned = answer(model, images, labels)
     attached = isinstance(returned, torch.Tensor) and returned.requires_grad
     changed = [plain(tensor) for tensor in given] != before
-    seen = {"returned": plain(returned), "attached": attached, "changed": changed, "left": around.changed()}
+    seen = {"returned": plain(returned), "attached": attached, "changed": changed, "left": left or around.changed()}
     return {**seen, "peak": memory.peak, "products": products.count, "recorded": products.recorded}

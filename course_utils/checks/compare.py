@@ -197,8 +197,7 @@ def _difference(values: torch.Tensor, wanted: torch.Tensor, of_double: float = _
     for factor in () if bool(untouched.any()) else _factors(a, b):
         within = torch.allclose(a, factor * b, rtol=relative, atol=absolute * scale)
         if within and _fraction(factor) != "1":  # so near to 1 a factor explains nothing
-            times = f"{'exactly' if factor in _FACTORS else 'everywhere'} {_fraction(factor)} times"
-            return f"is {times} the right one: {_first(values, wanted, ~near)}"
+            return f"is {_fraction(factor)} times the right one: {_first(values, wanted, ~near)}"
     sorted_a, sorted_b = a.flatten().sort().values, b.flatten().sort().values
     if a.numel() > 1 and torch.allclose(sorted_a, sorted_b, relative, absolute * max(scale, 1e-3)):
         return f"has the right numbers, but not each in its place: {_first(values, wanted, ~near)}"

@@ -139,3 +139,11 @@ def vjp_with_v_before_the_bracket(a, b, v):
 
 
 WRONG += [by_forward_mode, vjp_with_v_before_the_bracket]
+
+
+def back_through_b_itself(a, b, v):
+    d_h = v + v @ b
+    return d_h + d_h @ b, (a + a @ b).T @ v + a.T @ d_h
+
+
+MISCONCEIVED["b not transposed"] = back_through_b_itself

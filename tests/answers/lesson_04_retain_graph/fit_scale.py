@@ -303,6 +303,7 @@ MISCONCEIVED = {
     "the scale made a constant": fitter(lambda log_scale: log_scale.exp().detach()),
     "not the exponential": fitter(lambda log_scale: log_scale),
     "never cleared": fit_without_zeroing,
+    "only the model cleared": fit_clearing_the_model_only,
     "cleared too late": fit_clearing_after,
     "no gradient at the step": fit_zeroing_between,
     "retained for nothing": fitter(retain_graph=True),
@@ -316,7 +317,7 @@ WRONG = [
     said(fit_losing_the_gradient_of_the_scale, "the scale made a constant"),
     fit_with_its_own_optimizer,
     said(fit_a_copy, "no gradient at the step"),
-    *(fit_clearing_the_model_only, fit_without_the_optimizer, fit_in_two_passes, fit_after_a_look),
+    *(fit_without_the_optimizer, fit_in_two_passes, fit_after_a_look),
     said(
         lambda *given: fit_clearing_after(*given, scale_of=lambda log_scale: log_scale.exp().detach()),
         *("the scale made a constant", "cleared too late"),

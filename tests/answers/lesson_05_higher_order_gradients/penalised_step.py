@@ -291,3 +291,12 @@ def step_layer_by_layer(model, optimizer, inputs, targets, weight):
 
 
 WRONG.append(step_layer_by_layer)
+
+
+def step_returning_the_loss(model, optimizer, inputs, targets, weight):
+    loss = mse_loss(model(inputs), targets)
+    finish(optimizer, loss + weight * squares(recorded_gradients(loss, list(model.parameters()))))
+    return loss.item()
+
+
+MISCONCEIVED["the loss alone returned"] = step_returning_the_loss

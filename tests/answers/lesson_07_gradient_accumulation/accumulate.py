@@ -72,8 +72,8 @@ def accumulate_where_live(model, micro_batches):
     return total
 
 
-def accumulator(weight, clear=True, **options):
-    """An accumulation with one thing wrong."""
+def accumulator(weight, clear=True, counted=None, **options):
+    """An accumulation with one thing wrong. `counted` weighs the losses in the result, as `share` does."""
 
     def accumulate(model, micro_batches):
         if clear:
@@ -82,7 +82,7 @@ def accumulator(weight, clear=True, **options):
         for inputs, targets in micro_batches:
             loss = cross_entropy(model(inputs), targets)
             (loss * weight(len(targets), count, len(micro_batches))).backward(**options)
-            total += loss.item() * len(targets) / count
+            total += loss.item() * (counted or share)(len(targets), count, len(micro_batches))
         return total
 
     return accumulate
@@ -208,6 +208,7 @@ MISCONCEIVED = {
     "all micro-batches alike": accumulator(lambda size, count, number: 1 / number),
     "a sum of means": accumulator(lambda size, count, number: 1),
     "a sum over samples": accumulator(lambda size, count, number: size),
+    "a loss that is a mean of means": accumulator(share, counted=lambda size, count, number: 1 / number),
     "old gradients": accumulator(share, clear=False),
     "one large graph": accumulate_in_one_graph,
 }

@@ -266,3 +266,10 @@ def clip_by_a_quotient(parameters, max_norm):
 
 
 WRONG += [clipper(before=clip_by_a_quotient)]
+
+
+def clipped_with_norms_after(model, optimizer, scheduler, windows, max_norm):
+    return [min(norm, max_norm) for norm in clipped_once(model, optimizer, scheduler, windows, max_norm)]
+
+
+MISCONCEIVED["norms after clipping"] = clipped_with_norms_after

@@ -88,6 +88,13 @@ def _all_rows_summed(case: Case, seen: Observation) -> bool | None:
     return None if summed and right.sum(outputs).shape.numel() == right.numel() else summed
 
 
+def _each_row_the_sum(case: Case, seen: Observation) -> bool:
+    """Tell whether each row is the sum of all rows, of more than one."""
+    right, size = _jacobian_oracle(case), case.given["x"].tensor().dim()
+    outputs = tuple(range(right.dim() - size))
+    return bool(outputs) and close(seen["returned"], right.sum(outputs).expand(right.shape))
+
+
 EXERCISE = Exercise(
     id="jacobian",
     title="A Jacobian from vector-Jacobian products",
@@ -113,6 +120,13 @@ EXERCISE = Exercise(
             "You returned the sum of all rows: the gradient of f(x).sum(). A Jacobian keeps one row for each "
             "number of the output.",
             _all_rows_summed,
+        ),
+        Misconception(
+            "each row is the sum",
+            "Each of your rows is the sum of all rows. For one row, the gradient that goes in has a 1 at one place and "
+            "0 elsewhere.",
+            _each_row_the_sum,
+            among=OF_VALUES,
         ),
         Misconception(
             "input dimensions first",

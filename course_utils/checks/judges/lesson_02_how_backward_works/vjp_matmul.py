@@ -49,6 +49,13 @@ def _without_skips(case: Case, seen: Observation) -> bool:
     return returned is not None and close(returned[0], case.given["v"].tensor() @ b.T @ b.T)
 
 
+def _not_transposed(case: Case, seen: Observation) -> bool:
+    """Tell whether the gradient of `a` went through b where it goes through its transpose."""
+    returned, b, v = given_pair(case, seen), case.given["b"].tensor(), case.given["v"].tensor()
+    d_h = v + v @ b
+    return returned is not None and close(returned[0], d_h + d_h @ b)
+
+
 def _by_one_use(case: Case, seen: Observation) -> bool:
     """Tell whether the gradient of `b` is what one of the two blocks sends, and that of `a` is right."""
     returned = given_pair(case, seen)
@@ -89,6 +96,12 @@ EXERCISE = Exercise(
             "Your grad_a comes through the two products alone. The sums send something, too: to h in the second block, "
             "and to a in the first.",
             _without_skips,
+            among=OF_VALUES,
+        ),
+        Misconception(
+            "b not transposed",
+            "Your grad_a went back through b itself. A product h @ b sends v @ b.T to h: the transpose.",
+            _not_transposed,
             among=OF_VALUES,
         ),
         Misconception(

@@ -44,6 +44,8 @@ def _fitted(
         *own, slope = torch.autograd.grad(loss, [*model.parameters(), scale], allow_unused=True)
         if cleared == "each time":
             optimizer.zero_grad()
+        elif cleared == "only the model":
+            model.zero_grad()
         found = [*own, None if scaled == "constant" else (factor if exponential else 1.0) * slope]
         for leaf, gradient in zip(leaves, found, strict=True):
             if gradient is not None:
@@ -62,6 +64,7 @@ _SLIPS: dict[str, dict[str, Any]] = {
     "not the exponential": {"exponential": False},
     "never cleared": {"cleared": "never"},
     "cleared too late": {"cleared": "after each step"},
+    "only the model cleared": {"cleared": "only the model"},
 }
 
 
@@ -156,6 +159,12 @@ EXERCISE = Exercise(
             _slipped("not the exponential"),
         ),
         *cleared_otherwise(_cleared),
+        Misconception(
+            "only the model cleared",
+            "Your numbers are those of a loop that clears the model's gradients and not that of log_scale, which piles "
+            "up in its .grad. The optimizer's zero_grad() clears what the optimizer moves, both.",
+            _slipped("only the model cleared"),
+        ),
         no_gradient(),
         Misconception(
             "retained for nothing",

@@ -30,13 +30,14 @@ def _cases(seed: int) -> Iterator[Case]:
 _Combine: TypeAlias = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
-def _after(case: Case, combine: _Combine, clear: bool = True) -> tuple[list[float], list[torch.Tensor]]:
+def _after(case: Case, combine: _Combine, clear: bool = True) -> tuple[list[tuple[float, float]], list[torch.Tensor]]:
     """Take the steps with gradients that `combine` makes of the loss's and the weighted penalty's.
 
-    Without `clear` they are added to those from before. Return the total of each step, and the parameters at the end.
+    Without `clear` they are added to those from before. Return loss and weighted penalty of each step, and the
+    parameters at the end.
     """
     model, optimizer, batches = regularised(case)
-    totals = []
+    values = []
     for (inputs, targets), weight in zip(batches, case.given["weights"], strict=True):
 
         def loss(values: Named, inputs: torch.Tensor = inputs, targets: torch.Tensor = targets) -> torch.Tensor:
@@ -54,16 +55,16 @@ def _after(case: Case, combine: _Combine, clear: bool = True) -> tuple[list[floa
         now = {name: parameter.detach() for name, parameter in model.named_parameters()}
         of_loss, first = torch.func.grad_and_value(loss)(now)
         of_penalty, second = torch.func.grad_and_value(penalty)(now)
-        totals.append(float(first + second))
+        values.append((float(first), float(second)))
         for name, parameter in model.named_parameters():
             old = torch.zeros_like(parameter) if clear or parameter.grad is None else parameter.grad
             parameter.grad = old + combine(of_loss[name], of_penalty[name]).detach()
         optimizer.step()
-    return totals, [parameter.detach() for parameter in model.parameters()]
+    return values, [parameter.detach() for parameter in model.parameters()]
 
 
 @remembered
-def _right(case: Case) -> tuple[list[float], list[torch.Tensor]]:
+def _right(case: Case) -> tuple[list[tuple[float, float]], list[torch.Tensor]]:
     return _after(case, lambda loss, penalty: loss + penalty)
 
 
@@ -72,15 +73,20 @@ def _moved_like(case: Case, seen: Observation, combine: _Combine, clear: bool = 
     return all(close(mine, other) for mine, other in zip(seen["parameters"], others, strict=True))
 
 
+def _the_loss_alone(case: Case, seen: Observation) -> bool:
+    losses = [loss for loss, _ in _right(case)[0]]
+    return all(close(mine, loss) for mine, loss in zip(seen["totals"], losses, strict=True))
+
+
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
-    totals, parameters = _right(case)
-    count = len(totals)
-    for number, (received, total) in enumerate(zip(seen["totals"], totals, strict=True)):
+    values, parameters = _right(case)
+    count = len(values)
+    for number, (received, value) in enumerate(zip(seen["totals"], values, strict=True)):
         is_float = type(received) is float
         text = f"Your function returned {describe(received)}; expected a Python float, as in the given code."
         yield Finding("float", is_float, text)
         if is_float:
-            yield right_value(received, total, f"What step {number} returned")
+            yield right_value(received, sum(value), f"What step {number} returned")
     moved = all(close(mine, right) for mine, right in zip(seen["parameters"], parameters, strict=True))
     text = "The parameters did not move along the gradient of loss + weight * penalty."
     yield Finding("parameters", moved, text)
@@ -151,6 +157,12 @@ EXERCISE = Exercise(
             "Two slips: the loss counts twice, as where both passes write to `.grad`, and what was in `.grad` before "
             "the step counts as well.",
             lambda case, seen: _moved_like(case, seen, lambda loss, penalty: 2 * loss + penalty, clear=False),
+        ),
+        Misconception(
+            "the loss alone returned",
+            "What you returned is the loss without the penalty. The total is the loss + weight * penalty.",
+            _the_loss_alone,
+            among=frozenset({"value"}),
         ),
         Misconception(
             "nothing moved",

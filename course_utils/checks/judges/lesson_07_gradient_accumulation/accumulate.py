@@ -66,6 +66,13 @@ def _on_top(case: Case, seen: Observation) -> bool:
     return bool(old) and same(seen["gradients"], summed([step.gradient, old], [1.0, 1.0]))
 
 
+def _mean_of_means(case: Case, seen: Observation) -> bool:
+    """Return whether the gradient is right, and the loss a mean of the micro-batches' losses, each counted once."""
+    step = _window(case)
+    mean = sum(step.losses) / len(step.losses)
+    return same(seen["gradients"], step.gradient) and close(seen["returned"], mean)
+
+
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     case, first = seen[0]
     sizes = case.given["sizes"]
@@ -111,6 +118,13 @@ EXERCISE = Exercise(
             "a sum over samples",
             "What .grad holds is the gradient of the sum of all losses. The full batch's loss is their mean.",
             _combined(lambda step: [float(size) for size in step.sizes]),
+            among=OF_VALUES,
+        ),
+        Misconception(
+            "a loss that is a mean of means",
+            "Your gradient is right. The loss that you returned gives every micro-batch the same weight, though they "
+            "have different numbers of samples.",
+            _mean_of_means,
             among=OF_VALUES,
         ),
         Misconception(

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from course_utils.checks.compare import close
+from course_utils.checks.compare import OF_VALUES, close
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_07_gradient_accumulation import LESSON
@@ -123,6 +123,17 @@ def _norms_of_what_is_left(case: Case, seen: Observation) -> bool:
     returned = seen["returned"]
     return len(returned) == len(norms) and any(
         mine <= limit * 1.001 < right for mine, right in zip(returned, norms, strict=True)
+    )
+
+
+def _norms_after(case: Case, seen: Observation) -> bool:
+    """Return whether the norms are those of the clipped gradients."""
+    limit, norms, returned = case.given["max_norm"], [norm(step.gradient) for step in _right(case)[0]], seen["returned"]
+    return (
+        isinstance(returned, list)
+        and len(returned) == len(norms)
+        and max(norms) > limit
+        and all(close(mine, min(right, limit)) for mine, right in zip(returned, norms, strict=True))
     )
 
 
@@ -246,6 +257,13 @@ EXERCISE = Exercise(
             "Your norms are those of the sum of the micro-batches' mean gradients. The gradient of the window's mean "
             "loss is shorter, by the number of micro-batches.",
             _norms_of_sums,
+        ),
+        Misconception(
+            "norms after clipping",
+            "The norms that you returned are those after clipping: none is longer than max_norm. clip_grad_norm_ "
+            "returns the norm that it found.",
+            _norms_after,
+            among=OF_VALUES,
         ),
         Misconception(
             "the scheduler counts micro-batches",

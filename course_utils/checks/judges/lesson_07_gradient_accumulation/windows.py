@@ -20,10 +20,11 @@ Tensors: TypeAlias = dict[str, torch.Tensor]
 
 @dataclass(frozen=True)
 class Step:
-    """One window: its mean loss, the gradient of the full batch, and, where asked for, of each micro-batch."""
+    """One window: mean loss and gradient of the full batch, and, where asked for, of each micro-batch."""
 
     loss: float
     gradient: Tensors
+    losses: list[float]
     parts: list[Tensors]
     sizes: list[int]
 
@@ -59,8 +60,9 @@ def trained(
         window = list(islice(left, length))
         inputs, targets = (torch.cat([batch[n] for batch in window]) for n in (0, 1))
         loss, gradient = _gradient(model, live, inputs, targets)
-        parts = [_gradient(model, live, *batch)[1] for batch in window] if apart else []
-        steps.append(Step(loss, gradient, parts, [len(batch[1]) for batch in window]))
+        found = [_gradient(model, live, *batch) for batch in window] if apart else []
+        losses, parts = [it[0] for it in found], [it[1] for it in found]
+        steps.append(Step(loss, gradient, losses, parts, [len(batch[1]) for batch in window]))
         applied = clip(steps[-1])
         rate = rates[number] if number < len(rates) else case.given["lr"]
         with torch.no_grad():

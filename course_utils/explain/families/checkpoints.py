@@ -13,7 +13,7 @@ from course_utils.explain.naming import targets
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
-from course_utils.explain.source import called, walk, with_keyword
+from course_utils.explain.source import Scope, Source, called, names_of, walk, with_keyword
 
 
 def _use_reentrant(s: Situation, m: re.Match[str]) -> Explanation | None:
@@ -80,16 +80,23 @@ def _recomputed(s: Situation, m: re.Match[str]) -> Explanation | None:
         "# the function must depend on its inputs only: no counters, no random sizes, no train()/eval() "
         "between\n# the random state is restored by default"
     )
-    changes = _changes(s)
+    again = _run_again(s)
+    changes, late = (_changes(*again), _read_late(*again)) if again is not None else ([], [])
     if changes:
         why += f" Line {changes[0].line} changes something that outlives one run."
         fix = f"# {changes[0].text.partition('  #')[0]}: outside of what is checkpointed\n{fix}"
+    elif again is not None and late:
+        why += (
+            f" It reads {' and '.join(f'`{name}`' for name in late)} when it runs, and the loop goes on: in backward() "
+            "it finds what the last round left there."
+        )
+        fix = f"{_with_defaults(again[1], late)}  # the value of this round"
     headline = "a checkpointed function gave something else when it was run again"
     return card("checkpoint-recomputed", headline, why, fix, [*changes[:1], *s.at_start()], False)
 
 
-def _changes(s: Situation) -> list[Place]:
-    """Return the lines of the checkpointed function, or module's forward, that set attributes or global names."""
+def _run_again(s: Situation) -> tuple[Source, Scope] | None:
+    """Return the checkpointed function, or module's forward, where it is the learner's."""
     frame = s.within("utils/checkpoint.py", "unpack_hook")
     run = getattr(frame.f_locals.get("frame") if frame is not None else None, "recompute_fn", None)
     for cell in getattr(run, "__closure__", None) or ():
@@ -100,17 +107,40 @@ def _changes(s: Situation) -> list[Place]:
         if is_a(function, torch.nn.Module):
             function = type(function).forward
         function = getattr(function, "__func__", function)
-        source, scope = defined(s, getattr(function, "__code__", None)) or (None, None)
-        if source is None or scope is None:
-            continue
-        shared = {name for it in walk(scope) if isinstance(it, ast.Global | ast.Nonlocal) for name in it.names}
-        return [
-            source.place("changes between the runs", it)
-            for it in walk(scope)
-            if isinstance(it, ast.Assign | ast.AugAssign)
-            and any("." in name or "[" in name or name in shared for name in targets(it))
-        ]
-    return []
+        if (found := defined(s, getattr(function, "__code__", None))) is not None:
+            return found
+    return None
+
+
+def _changes(source: Source, scope: Scope) -> list[Place]:
+    """Return the lines of a function that set attributes or global names."""
+    shared = {name for it in walk(scope) if isinstance(it, ast.Global | ast.Nonlocal) for name in it.names}
+    return [
+        source.place("changes between the runs", it)
+        for it in walk(scope)
+        if isinstance(it, ast.Assign | ast.AugAssign)
+        and any("." in name or "[" in name or name in shared for name in targets(it))
+    ]
+
+
+def _read_late(source: Source, scope: Scope) -> list[str]:
+    """Return the variables of the loops around a function that it reads and does not get as its arguments."""
+    if isinstance(scope, ast.Module):
+        return []
+    given = {it.arg for it in ast.walk(scope.args) if isinstance(it, ast.arg)}
+    read = {it.id for it in ast.walk(scope) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Load)} - given
+    loops = [it for it in source.around(scope) if isinstance(it, ast.For)]
+    return sorted(names_of(*(it.target for it in loops)) & read)
+
+
+def _with_defaults(scope: Scope, names: list[str]) -> str:
+    """Return the head of a function with values of now for some names."""
+    assert not isinstance(scope, ast.Module)
+    defaults = ", ".join(f"{name}={name}" for name in names)
+    given = ", ".join(it for it in (ast.unparse(scope.args), defaults) if it)
+    return (
+        f"lambda {given}: {ast.unparse(scope.body)}" if isinstance(scope, ast.Lambda) else f"def {scope.name}({given}):"
+    )
 
 
 RULES = (

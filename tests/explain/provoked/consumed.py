@@ -65,6 +65,28 @@ def checkpoint_that_recomputes_other_shapes():
     y.backward()  # raised here
 
 
+@case("checkpoint-recomputed", "reads `start`", "lambda t, start=start: net[start:start + 2](t)", certain=False)
+def segments_that_read_the_loop_late():
+    net = nn.Sequential(*(nn.Sequential(nn.Linear(3, 3), nn.Tanh()) for _ in range(5)))
+    h = torch.ones(2, 3, requires_grad=True)
+    for start in range(0, 5, 2):
+        h = checkpoint(lambda t: net[start : start + 2](t), h, use_reentrant=False)
+    h.sum().backward()  # raised here
+
+
+@case("checkpoint-recomputed", "reads `first` and `last`", "def part(t, first=first, last=last):", certain=False)
+def functions_that_read_the_loop_late():
+    net = nn.Sequential(*(nn.Sequential(nn.Linear(3, 3), nn.Tanh()) for _ in range(5)))
+    h = torch.ones(2, 3, requires_grad=True)
+    for first, last in ((0, 3), (3, 5)):
+
+        def part(t):
+            return net[first:last](t)
+
+        h = checkpoint(part, h, use_reentrant=False)
+    h.sum().backward()  # raised here
+
+
 @case("checkpoint-reentrant", "use_reentrant", warns=True)
 def checkpoint_without_use_reentrant():
     layer = nn.Linear(3, 3)

@@ -335,3 +335,13 @@ GUARDS = {
     "in the order of the heads": {"value": split_backwards},
     "Parameters and inputs keep their numbers.": {"moved": split_and_move},
 }
+
+
+def split_and_clear(trunk, heads, inputs):
+    """Clears first, as a training loop does."""
+    for part in (trunk, *heads):
+        part.zero_grad()
+    return split_by_a_leaf(trunk, heads, inputs)
+
+
+MISCONCEIVED["old gradients gone"] = split_and_clear

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import nn
 
 from course_utils.checks.compare import close, describe, right_floats, right_value
 from course_utils.checks.data import Case, Observation, Value
@@ -35,11 +36,16 @@ def _right(case: Case) -> tuple[list[float], dict[str, Any]]:
     h = trunk(inputs)
     losses = [head(h) for head in heads]
     torch.stack([loss.sum() for loss in losses]).sum().backward()
+    return [loss.item() for loss in losses], _gradients(trunk, heads, inputs)
+
+
+def _gradients(trunk: nn.Module, heads: Iterable[nn.Module], inputs: torch.Tensor) -> dict[str, Any]:
+    """Return what .grad of every leaf holds."""
     named = {f"trunk.{name}": leaf.grad for name, leaf in trunk.named_parameters()}
     for number, head in enumerate(heads):
         for name, leaf in head.named_parameters():
             named.setdefault(f"head {number}.{name}", leaf.grad)
-    return [loss.item() for loss in losses], {**named, "inputs": inputs.grad}
+    return {**named, "inputs": inputs.grad}
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
@@ -83,6 +89,20 @@ def _nothing_in_the_trunk(case: Case, seen: Observation) -> bool:
         for name, gradient in expected.items()
         if name in received
     )
+
+
+def _old_ones_gone(case: Case, seen: Observation) -> bool:
+    """Say whether each .grad has what the pass gives, and some lack what they held before."""
+    before, (_, after) = _gradients(*many_headed(case)), _right(case)
+    gone = False
+    for name, right in after.items():
+        mine, old = seen["gradients"][name], before[name]
+        if right is None or close(mine, right):
+            continue
+        if old is None or not close(mine, right - old):
+            return False
+        gone = True
+    return gone
 
 
 def _all_right(case: Case, seen: Observation) -> bool:
@@ -142,6 +162,12 @@ EXERCISE = Exercise(
                 and seen["runs"] == [1] * (1 + len(case.given["widths"]))
                 and _all_right(case, seen)
             ),
+        ),
+        Misconception(
+            "old gradients gone",
+            "What you computed is right, and what some .grad held before is gone. The task adds to it, so nothing is "
+            "to be cleared.",
+            _old_ones_gone,
         ),
         Misconception(
             "cut and not joined",

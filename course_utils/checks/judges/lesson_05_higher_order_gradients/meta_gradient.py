@@ -29,7 +29,7 @@ def _cases(seed: int) -> Iterator[Case]:
         given = {"seed": seed + offset, "steps": steps, "lr": lr, "frozen": frozen}
         for part, size in {"support": 5, "query": 4}.items():
             given[f"{part} inputs"] = Array.of(doubles(seed + 10 * size + offset, size, 2))
-            given[f"{part} targets"] = Array.of(far * doubles(seed + 10 * size + offset + 5, size, 1))
+            given[f"{part} targets"] = Array.of(far * doubles(seed + 10 * size + offset + 5, size, 2))
         yield Case(name, given)
 
 

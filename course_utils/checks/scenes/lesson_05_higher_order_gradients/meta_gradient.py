@@ -19,7 +19,7 @@ class Small(nn.Module):
         super().__init__()
         self.first = deep(nn.Linear(2, 3))
         self.drop = nn.Dropout(0.5)
-        self.last = nn.Linear(3, 1)
+        self.last = nn.Linear(3, 2)
         self.register_buffer("shift", torch.tensor([0.3, -0.7]))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

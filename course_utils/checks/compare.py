@@ -185,6 +185,8 @@ def _difference(values: torch.Tensor, wanted: torch.Tensor, of_double: float = _
     # Numbers that cancel keep the rounding of what was summed: a true zero may be off by some units in the last place
     # of the largest number beside it. In float32, 3e-6 of that was seen; a real mistake is off by far more.
     relative, absolute = (1e-4, 2e-5) if single else (of_double, 1e-10)
+    for dtype in {values.dtype, wanted.dtype} & {torch.float16, torch.bfloat16}:
+        relative = max(relative, 2 * torch.finfo(dtype).eps)  # each order of operations rounds otherwise
     scale = float(b.abs().nan_to_num(0.0, 0.0).max()) if b.numel() else 0.0  # of the finite ones
     near = torch.isclose(a, b, rtol=relative, atol=absolute * max(scale, 1e-3), equal_nan=True)
     if bool(near.all()):
@@ -211,9 +213,10 @@ def _difference(values: torch.Tensor, wanted: torch.Tensor, of_double: float = _
 
 
 def _fraction(factor: float) -> str:
-    """Write 1/24 as that, and any other number with its digits."""
+    """Write 1/24 and -1/7 as these, and any other number with its digits."""
     below = round(1 / factor) if abs(factor) < 0.4 else 0
-    return f"1/{below}" if below > 0 and abs(1 / factor - below) < 1e-3 else f"{factor:.5g}"
+    sign = "-" if below < 0 else ""
+    return f"{sign}1/{abs(below)}" if below and abs(1 / factor - below) < 1e-3 else f"{factor:.5g}"
 
 
 def _factors(a: torch.Tensor, b: torch.Tensor) -> tuple[float, ...]:
@@ -235,7 +238,8 @@ def _first(values: torch.Tensor, wanted: torch.Tensor, where: torch.Tensor) -> s
 def told_apart(one: float, other: float) -> tuple[str, str]:
     """Write two numbers with as many digits as it takes to differ, at least six."""
     for digits in range(6, 18):
-        texts = f"{one:.{digits}g}", f"{other:.{digits}g}"
+        kept = "#" if digits > 6 else ""  # beside a number that needs them, zeros at the end are digits, too
+        texts = f"{one:{kept}.{digits}g}", f"{other:{kept}.{digits}g}"
         if texts[0] != texts[1]:
             break
     return texts

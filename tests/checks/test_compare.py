@@ -53,6 +53,10 @@ def test_a_number_in_any_form_is_right(scalar):
             "Your gradient is 1/24 times the right one: at [0, 0] yours is 0.0625, the right one is 1.5.",
         ),
         (
+            Array.of(-WANTED / 7),
+            "Your gradient is -1/7 times the right one: at [0, 0] yours is -0.214286, the right one is 1.5.",
+        ),
+        (
             Array.of(WANTED.flip(0)),
             "Your gradient has the right numbers, but not each in its place: at [0, 0] yours is 4, the right one is "
             "1.5.",
@@ -164,7 +168,7 @@ def test_a_table_that_is_turned_round_is_told_so():
 
 def test_numbers_are_written_until_they_differ():
     assert told_apart(3.0, 6.0) == ("3", "6")
-    assert told_apart(7.27312, 7.273124) == ("7.27312", "7.273124")
+    assert told_apart(7.27312, 7.273124) == ("7.273120", "7.273124")
     assert told_apart(1.0, float("nan")) == ("1", "nan")
     near = torch.tensor(7.27312, dtype=torch.float64)
     assert "yours is 7.27312, the right one is 7.273124." in message(Array.of(near), near + 4e-6)
@@ -181,3 +185,11 @@ def test_a_factor_that_shows_as_one_is_not_named():
     assert not found.ok
     assert " times " not in found.message
     assert "by no more than float32 would round" in found.message
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_in_half_precision_a_spacing_is_rounding_and_five_are_not(dtype: torch.dtype) -> None:
+    right = torch.ones(3, dtype=dtype)
+    spacing = torch.finfo(dtype).eps
+    assert right_value(Array.of(right + spacing), right, "It").ok
+    assert not right_value(Array.of(right + 5 * spacing), right, "It").ok

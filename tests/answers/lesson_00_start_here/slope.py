@@ -51,7 +51,12 @@ def slope_moved_and_back(x):
     return result
 
 
-RIGHT = [slope_by_backward, slope_by_formula]
+def slope_number_by_number(x):
+    """In half precision it rounds otherwise than autograd does."""
+    return torch.tensor([3 * number * number for number in x.flatten().tolist()], dtype=x.dtype).reshape(x.shape)
+
+
+RIGHT = [slope_by_backward, slope_by_formula, slope_number_by_number]
 
 MISCONCEIVED = {
     "the cubes": lambda x: x**3,

@@ -116,8 +116,8 @@ EXERCISE = Exercise(
         Misconception(
             "a direction never seen",
             "On one bowl your rate is that of its second steepest direction. The steepest one lies across the slope at "
-            "w there, across w, across each number alone but two, and across (1, ..., 1): power iteration from such a "
-            "start never finds it. Begin with random numbers.",
+            "w there, across w, across each number alone but two, and across (1, ..., 1): what begins along one of "
+            "these, power iteration or a descent, never meets it. Begin with random numbers.",
             lambda case, seen: (
                 case.given["along the axes"] and 0.85 < _share(case, seen) * _TURNED[0] / _TURNED[1] < 1.05
             ),

@@ -81,6 +81,11 @@ def _the_loss_alone(case: Case, seen: Observation) -> bool:
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     values, parameters = _right(case)
     count = len(values)
+    forwards = seen["forwards"]
+    text = f"The model ran {times(forwards)} in {_steps(count)}; once a step will do."
+    yield Finding("forwards", forwards == count, text)
+    text = f"The optimizer stepped {times(seen['steps'])} in {_steps(count)}; expected once a step."
+    yield Finding("steps", seen["steps"] == count, text)
     for number, (received, value) in enumerate(zip(seen["totals"], values, strict=True)):
         is_float = type(received) is float
         text = f"Your function returned {describe(received)}; expected a Python float, as in the given code."
@@ -94,11 +99,6 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("alive", not any(seen["alive"]), text)
     text = "After the last step, .grad of a parameter still has a graph."
     yield Finding("grad", not seen["recorded grad"], text)
-    forwards = seen["forwards"]
-    text = f"The model ran {times(forwards)} in {_steps(count)}; once a step will do."
-    yield Finding("forwards", forwards == count, text)
-    text = f"The optimizer stepped {times(seen['steps'])} in {_steps(count)}; expected once a step."
-    yield Finding("steps", seen["steps"] == count, text)
     yield untouched(seen)
 
 

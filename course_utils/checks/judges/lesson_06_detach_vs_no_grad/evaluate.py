@@ -69,10 +69,10 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         text = f"You returned {describe(seen['returned'])}; expected a Python float."
         yield Finding("number", number, text)
         count = len(case.given["sizes"])
+        yield Finding("runs", seen["runs"] == count, f"The model ran {times(seen['runs'])}; there are {count} batches.")
         if number and (seen["runs"] == count or not case.given["turns"]):  # there, numbers tell of each run
             losses = _losses(model, batches)
             yield right_value(seen["returned"], torch.tensor(sum(losses) / len(losses)), "The average loss")
-        yield Finding("runs", seen["runs"] == count, f"The model ran {times(seen['runs'])}; there are {count} batches.")
     else:
         text = "The batches raised an exception, and your function hid it. Let it through."
         yield Finding("raised", seen["raised"], text)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import torch
+
 from course_utils.checks.compare import OF_VALUES, close, describe, right_value
-from course_utils.checks.data import Case, Observation
+from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_07_gradient_accumulation import LESSON
 from course_utils.checks.judges.lesson_07_gradient_accumulation.loops import ran_well, well_formed
@@ -35,19 +37,31 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     step = trained(case, len(case.given["sizes"]))[0][0]
     for name, right in step.gradient.items():
         yield right_value(seen["gradients"].get(name), right, f"The gradient of {name}")
-    for name, received in seen["gradients"].items():
+    model = classifier(case)
+    stale(model, case)
+    for name, parameter in model.named_parameters():
         if name not in step.gradient:
-            text = f"{name} is frozen or takes no part, but its .grad is {describe(received)}; expected None."
+            received = seen["gradients"].get(name)
+            why = "takes no part" if parameter.requires_grad else "is frozen"
+            text = f"{name} {why}, but its .grad {_holds(received, parameter.grad)}; expected None."
             yield Finding("others", received is None, text)
     number = type(seen["returned"]) is float
     yield Finding("number", number, f"You returned {describe(seen['returned'])}; expected the loss, a Python float.")
     if number:
         yield right_value(seen["returned"], step.loss, "The loss that you returned")
-    model = classifier(case)
     for name, parameter in model.named_parameters():
         kept = close(seen["parameters"].get(name), parameter.detach())
         yield Finding("parameters", kept, "Your function changed the parameters. Only gradients were asked for.")
     yield from ran_well(case, seen)
+
+
+def _holds(received: Value, before: torch.Tensor | None) -> str:
+    """Say what a .grad holds that should be None."""
+    if before is not None and close(received, before):
+        return "still holds what it held before your function"
+    if isinstance(received, Array) and not bool(received.tensor().any()):
+        return "holds zeros"
+    return f"is {describe(received)}"
 
 
 def _combined(weights: Callable[[Step], list[float]]) -> Callable[[Case, Observation], bool]:

@@ -42,7 +42,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     well_formed(seen)
     steps, parameters = trained(case, case.given["every"])
     yield from ran_well(case, seen)
-    yield from trained_well(seen, steps, parameters)
+    yield from trained_well(case, seen, steps, parameters)
     every, ahead = case.given["every"], seen["ahead"]
     text = f"Before a forward, {ahead} micro-batches had been read and not used; at most {every + 1} may be, a window "
     text += "and one more."  # which tells whether a window was the last

@@ -11,6 +11,7 @@ from course_utils.checks.compare import OF_NUMBERS, counted, describe, listed, r
 from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Finding
 from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import Step, Tensors
+from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import classifier
 
 
 def numbers_right(received: Value, expected: list[float], what: str, near: float = OF_NUMBERS) -> Iterator[Finding]:
@@ -78,7 +79,7 @@ def ran_well(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("passes", passes == len(sizes), text)
     text = (
         "When the next forward or a step began, saved numbers of an earlier micro-batch were still held. Its backward "
-        "pass should be over by then, and should have freed them: no retain_graph."
+        "pass should be over by then, and should have freed them."
     )
     yield Finding("held", seen["held"] == 0, text)
     yield Finding("inputs", seen["inputs"], "Your function changed the micro-batches that it was given.")
@@ -93,13 +94,17 @@ def flags_kept(seen: Observation) -> Finding:
 
 
 def trained_well(
-    seen: Observation, steps: list[Step], parameters: Tensors, dtype: torch.dtype = torch.float64
+    case: Case, seen: Observation, steps: list[Step], parameters: Tensors, dtype: torch.dtype = torch.float64
 ) -> Iterator[Finding]:
-    """Find whether the steps and the parameters are those of full-batch training, compared in a dtype."""
+    """Find whether the steps and the parameters are those of full-batch training, compared in a dtype.
+
+    Compared is how far each parameter went: a factor between that and what is right tells of the gradients.
+    """
     count = len(seen["steps"])
     windows = "there is 1 window" if len(steps) == 1 else f"there are {len(steps)} windows"
     text = f"The optimizer stepped {times(count)}; {windows}."
     yield Finding("steps", count == len(steps), text)
-    for name, right in parameters.items():
-        received = Array.of(seen["parameters"][name].tensor().to(dtype))
-        yield right_value(received, right.to(dtype), f"After training, {name}")
+    for name, start in classifier(case).named_parameters():
+        went = seen["parameters"][name].tensor() - start.detach()
+        right = parameters[name] - start.detach()
+        yield right_value(Array.of(went.to(dtype)), right.to(dtype), f"What your training added to {name}")

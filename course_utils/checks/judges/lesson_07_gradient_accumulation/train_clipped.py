@@ -69,7 +69,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     well_formed(seen)
     steps, parameters = _right(case)
     # In float32, because clip_grad_norm_ adds 1e-6 to the norm that it divides by, and others need not.
-    yield from trained_well(seen, steps, parameters, torch.float32)
+    yield from trained_well(case, seen, steps, parameters, torch.float32)
     rates, right = [step["rate"] for step in seen["steps"]], _rates(case)
     text = (
         f"The learning rates at the steps were {_short(rates)}. The scheduler should make one step for each window, "

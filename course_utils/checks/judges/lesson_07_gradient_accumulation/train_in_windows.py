@@ -41,7 +41,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     well_formed(seen)
     steps, parameters = trained(case, case.given["every"])
     yield from ran_well(case, seen)
-    yield from trained_well(seen, steps, parameters)
+    yield from trained_well(case, seen, steps, parameters)
     yield from numbers_right(seen["returned"], [step.loss for step in steps], "window losses")
 
 

@@ -143,7 +143,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "too tolerant",
-            "Your function lets an error of one percent pass. In float64 central differences are far better than that.",
+            "Your function lets an error of one percent pass: everywhere, or in a small number beside large ones. In "
+            "float64 central differences are far better than that, number by number.",
             lambda case, seen: _fooled(
                 case, seen, "sine, slightly off", "small sine, off", "exponential, off where it is flat"
             ),

@@ -344,6 +344,7 @@ EQUIVALENT = {
     "fit_by_closure.closure: optimizer.zero_grad() | loss = cross_entropy(model(inputs) * log_scale.exp(), targets) -> (swapped)": "Neither of the two statements changes what the other one uses.",
     "fit_zeroing_after: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False) #2": "The first clearing made all of them None, and None stays None; what takes part gets a gradient anew.",
     "fit_zeroing_after: optimizer.zero_grad() | losses.append(loss.item()) -> (swapped)": "Neither of the two statements changes what the other one uses.",
+    "fit_by_functions: gradients[name].any -> gradients[name].all": "Of what takes part in a loss with a tanh no number of the gradient is zero.",
     "fit_by_functions: log_scale.data -> log_scale": "The step uses the numbers of .grad, whether or not they have a graph.",
     "fit_by_functions: for name, parameter in named.items(): ... | losses.append(loss.item()) -> (swapped)": "Neither of the two statements changes what the other one uses.",
     "fit_by_functions: losses.append(loss.item()) | optimizer.step() -> (swapped)": "Neither of the two statements changes what the other one uses.",

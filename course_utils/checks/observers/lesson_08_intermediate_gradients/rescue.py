@@ -23,8 +23,8 @@ def observe(answer: Answer, case: Case) -> Observation:
     kept = kept and [(str(layer), layer.training) for layer in model] == parts
     seen: Observation = {"changed": found, "kept": kept, "outputs": [], "gradients": [], "units": []}
     seen["moved"] = bool(everything)
-    if not kept or any("another tensor" in what for what in found):
-        return seen
+    if not kept or any("another tensor" in what or "dtype" in what for what in found):
+        return seen  # the model may not run any more, or is another one
     outputs = []
     h = x
     for layer in layers[:-1]:

@@ -16,6 +16,7 @@ def state(model: nn.Module) -> dict[str, Any]:
     for name, parameter in model.named_parameters():
         facts[f"{name}.grad"] = plain(parameter.grad)
         facts[f"the numbers in {name}"] = plain(parameter)
+        facts[f"the shape or the dtype of {name}"] = [list(parameter.shape), str(parameter.dtype)]
         facts[f"requires_grad of {name}"] = parameter.requires_grad
         facts[f"{name} for another tensor"] = id(parameter)
         facts[f"the hooks on {name}"] = hook_counts(parameter)

@@ -290,7 +290,7 @@ def step_layer_by_layer(model, optimizer, inputs, targets, weight):
     return finish(optimizer, loss + weight * squares(recorded_gradients(loss, parameters)))
 
 
-WRONG.append(step_layer_by_layer)
+MISCONCEIVED["a shared parameter counted twice"] = step_layer_by_layer
 
 
 def step_returning_the_loss(model, optimizer, inputs, targets, weight):
@@ -300,3 +300,15 @@ def step_returning_the_loss(model, optimizer, inputs, targets, weight):
 
 
 MISCONCEIVED["the loss alone returned"] = step_returning_the_loss
+
+
+def step_clearing_afterwards(model, optimizer, inputs, targets, weight):
+    loss = mse_loss(model(inputs), targets)
+    total = loss + weight * squares(recorded_gradients(loss, list(model.parameters())))
+    total.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return total.item()
+
+
+MISCONCEIVED["cleared too late"] = step_clearing_afterwards

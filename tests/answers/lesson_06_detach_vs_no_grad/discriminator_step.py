@@ -248,3 +248,21 @@ GUARDS = {
     },
     "No pass keeps its graph": {"kept": discriminator_keeping},
 }
+
+
+def discriminator_clearing_what_learns(generator, discriminator, optimizer, real, noise):
+    """A frozen parameter moves along what was in its .grad."""
+    with torch.no_grad():
+        fake = generator(noise)
+    for parameter in discriminator.parameters():
+        if parameter.requires_grad:
+            parameter.grad = None
+    good, bad = discriminator(real), discriminator(fake)
+    loss = nn.functional.binary_cross_entropy_with_logits(good, torch.ones_like(good))
+    loss = loss + nn.functional.binary_cross_entropy_with_logits(bad, torch.zeros_like(bad))
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+MISCONCEIVED["a frozen parameter moved"] = discriminator_clearing_what_learns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
@@ -30,14 +31,19 @@ def _cases(seed: int) -> Iterator[Case]:
 _Combine: TypeAlias = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
-def _after(case: Case, combine: _Combine, clear: bool = True) -> tuple[list[tuple[float, float]], list[torch.Tensor]]:
+def _after(
+    case: Case, combine: _Combine, clear: str = "before", places: bool = False
+) -> tuple[list[tuple[float, float]], list[torch.Tensor]]:
     """Take the steps with gradients that `combine` makes of the loss's and the weighted penalty's.
 
-    Without `clear` they are added to those from before. Return loss and weighted penalty of each step, and the
-    parameters at the end.
+    Where they are not cleared "before" each step but "after" it, or "never", they are added to those from before. With
+    `places` a parameter counts in the penalty as often as it has names. Return loss and weighted penalty of each step,
+    and the parameters at the end.
     """
     model, optimizer, batches = regularised(case)
     values = []
+    names = Counter(id(it) for _, it in model.named_parameters(remove_duplicate=False))
+    counts = {name: names[id(it)] if places else 1 for name, it in model.named_parameters()}
     for (inputs, targets), weight in zip(batches, case.given["weights"], strict=True):
 
         def loss(values: Named, inputs: torch.Tensor = inputs, targets: torch.Tensor = targets) -> torch.Tensor:
@@ -46,9 +52,10 @@ def _after(case: Case, combine: _Combine, clear: bool = True) -> tuple[list[tupl
         def penalty(
             values: Named, loss: Callable[[Named], torch.Tensor] = loss, weight: float = weight
         ) -> torch.Tensor:
-            gradients = torch.func.grad(loss)(values).values()
+            gradients = torch.func.grad(loss)(values)
             result: torch.Tensor = weight * sum(
-                (g.square().sum() for g in gradients), torch.zeros((), dtype=torch.float64)
+                (counts[name] * g.square().sum() for name, g in gradients.items()),
+                torch.zeros((), dtype=torch.float64),
             )
             return result
 
@@ -57,9 +64,11 @@ def _after(case: Case, combine: _Combine, clear: bool = True) -> tuple[list[tupl
         of_penalty, second = torch.func.grad_and_value(penalty)(now)
         values.append((float(first), float(second)))
         for name, parameter in model.named_parameters():
-            old = torch.zeros_like(parameter) if clear or parameter.grad is None else parameter.grad
+            old = torch.zeros_like(parameter) if clear == "before" or parameter.grad is None else parameter.grad
             parameter.grad = old + combine(of_loss[name], of_penalty[name]).detach()
         optimizer.step()
+        if clear == "after":
+            optimizer.zero_grad()
     return values, [parameter.detach() for parameter in model.parameters()]
 
 
@@ -68,8 +77,8 @@ def _right(case: Case) -> tuple[list[tuple[float, float]], list[torch.Tensor]]:
     return _after(case, lambda loss, penalty: loss + penalty)
 
 
-def _moved_like(case: Case, seen: Observation, combine: _Combine, clear: bool = True) -> bool:
-    others = _after(case, combine, clear)[1]
+def _moved_like(case: Case, seen: Observation, combine: _Combine, clear: str = "before", places: bool = False) -> bool:
+    others = _after(case, combine, clear, places)[1]
     return all(close(mine, other) for mine, other in zip(seen["parameters"], others, strict=True))
 
 
@@ -150,13 +159,23 @@ EXERCISE = Exercise(
         Misconception(
             "old gradients",
             "The parameters moved along the right gradient and, on top of it, what was in `.grad` before the step.",
-            lambda case, seen: _moved_like(case, seen, lambda loss, penalty: loss + penalty, clear=False),
+            lambda case, seen: _moved_like(case, seen, lambda loss, penalty: loss + penalty, clear="never"),
+        ),
+        Misconception(
+            "cleared too late",
+            "The first step used what was in `.grad` before, on top of its own gradient; the steps after it did not.",
+            lambda case, seen: _moved_like(case, seen, lambda loss, penalty: loss + penalty, clear="after"),
+        ),
+        Misconception(
+            "a shared parameter counted twice",
+            "In your penalty a parameter that two layers share counts twice: your code met it once for each of them.",
+            lambda case, seen: _moved_like(case, seen, lambda loss, penalty: loss + penalty, places=True),
         ),
         Misconception(
             "the loss counted twice, and old gradients",
             "Two slips: the loss counts twice, as where both passes write to `.grad`, and what was in `.grad` before "
             "the step counts as well.",
-            lambda case, seen: _moved_like(case, seen, lambda loss, penalty: 2 * loss + penalty, clear=False),
+            lambda case, seen: _moved_like(case, seen, lambda loss, penalty: 2 * loss + penalty, clear="never"),
         ),
         Misconception(
             "the loss alone returned",

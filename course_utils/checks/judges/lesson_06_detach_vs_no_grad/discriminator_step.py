@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch.func import functional_call
 
+from course_utils.checks.compare import close
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_06_detach_vs_no_grad import LESSON
@@ -56,6 +57,16 @@ def _moved(
 
 def _discriminator_from(case: Case, seen: Observation, stale: bool = False, zeros: bool = False) -> bool:
     return same(seen["discriminator"], _moved(case, _discriminator_loss(case)[1], stale, zeros))
+
+
+def _frozen_moved(case: Case, seen: Observation) -> bool:
+    """Return whether all that learns is where it should be, and something frozen is elsewhere."""
+    right, parts = _moved(case, _discriminator_loss(case)[1]), list(players(case)[1].parameters())
+    mine = seen["discriminator"]
+    if not isinstance(mine, list) or len(mine) != len(parts):
+        return False
+    there = [close(one, other) for one, other in zip(mine, right, strict=True)]
+    return not all(there) and all(it or not part.requires_grad for it, part in zip(there, parts, strict=True))
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
@@ -110,6 +121,12 @@ EXERCISE = Exercise(
             "Your step is right, but for a frozen parameter of the discriminator: it moved as if its .grad held zeros. "
             "This optimizer has weight decay, which moves whatever has a gradient, be it zero. It passes over None.",
             lambda case, seen: case.given["frozen"] and _discriminator_from(case, seen, zeros=True),
+        ),
+        Misconception(
+            "a frozen parameter moved",
+            "What learns went where it should, and a frozen parameter of the discriminator moved as well. An optimizer "
+            "moves what it holds wherever something is in .grad.",
+            lambda case, seen: _frozen_moved(case, seen) and not _discriminator_from(case, seen, zeros=True),
         ),
         Misconception(
             "nothing learned",

@@ -107,4 +107,10 @@ def trained_well(
     for name, start in classifier(case).named_parameters():
         went = seen["parameters"][name].tensor() - start.detach()
         right = parameters[name] - start.detach()
+        why = "takes no part" if start.requires_grad else "is frozen"
+        text = (
+            f"{name} {why}, and your training moved it. An optimizer moves what it holds wherever something is in "
+            ".grad, be it zeros."
+        )
+        yield Finding("value", bool(right.any()) or not bool(went.any()), text)
         yield right_value(Array.of(went.to(dtype)), right.to(dtype), f"What your training added to {name}")

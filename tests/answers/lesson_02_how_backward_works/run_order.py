@@ -184,7 +184,7 @@ def order_from_a_view(tensor):
     return RIGHT[0](tensor.view_as(tensor))
 
 
-WRONG += [said(order_leaves_first, "by number alone"), order_from_a_view]
+WRONG += [order_leaves_first, order_from_a_view]
 
 MISCONCEIVED["first come, first served"] = order_first_come
 

@@ -186,6 +186,7 @@ MISCONCEIVED = {
     "not clipped at the step": clipper(after=clip_grad_norm_),
     "each parameter by itself": clipper(before=clip_each),
     "old gradients": clipper(before=clip_grad_norm_, clear=False),
+    "norms after clipping": clipped_norms_after,
     "summed, not averaged": clipper(before=clip_grad_norm_, weight=False),
     "the scheduler counts micro-batches": clipper(before=clip_grad_norm_, inner_schedule=True),
     "the scheduler first": clipper(before=clip_grad_norm_, first=True),
@@ -209,7 +210,6 @@ WRONG = [
     said(clipper(), "not clipped at the step"),
     clipper(before=lambda parameters, limit: clip_grad_value_(parameters, limit / 4)),
     clipper(inner=clip_grad_norm_, before=clip_grad_norm_),
-    clipped_norms_after,
     clipped_where_live,
     clipped_by_the_square,
     clipped_twice,
@@ -266,10 +266,3 @@ def clip_by_a_quotient(parameters, max_norm):
 
 
 WRONG += [clipper(before=clip_by_a_quotient)]
-
-
-def clipped_with_norms_after(model, optimizer, scheduler, windows, max_norm):
-    return [min(norm, max_norm) for norm in clipped_once(model, optimizer, scheduler, windows, max_norm)]
-
-
-MISCONCEIVED["norms after clipping"] = clipped_with_norms_after

@@ -11,7 +11,7 @@ from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
 from course_utils.checks.judges.lesson_02_how_backward_works.shared_edges import ONE_EDGE_FOR_TWO, two_edges_at_once
-from course_utils.checks.scenes.lesson_02_how_backward_works.graphs import SCENES
+from course_utils.checks.scenes.lesson_02_how_backward_works.graphs import OF_ORDER, YOUNGER
 from course_utils.graph.trace import ACCUMULATE, nodes_behind
 
 
@@ -38,7 +38,7 @@ class _Run:
 
 
 def _real_run(case: Case) -> _Run:
-    scene = SCENES[case.given["scene"]](case.given["seed"])
+    scene = OF_ORDER[case.given["scene"]](case.given["seed"])
     nodes = nodes_behind(scene.loss)
     order: list[int] = []
     for index, node in enumerate(nodes):
@@ -53,7 +53,7 @@ def _cases(seed: int) -> Iterator[Case]:
     chosen = (
         *("a leaf as the loss", "a fork, long branch first", "a fork, short branch first", "a weight used three times"),
         *("one gradient for two inputs", "x * x", "h * h", "x * x and more"),
-        *("asked before about another result", "an output that nobody used", "a view of what was written to"),
+        *("asked before about another result", "an output that nobody used", YOUNGER),
         "a Transformer layer",
     )
     for offset, name in enumerate(chosen):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from course_utils.checks.data import Case
-from course_utils.checks.scenes.lesson_02_how_backward_works.graphs import SCENES
+from course_utils.checks.scenes.lesson_02_how_backward_works.graphs import OF_ORDER
 from course_utils.graph.trace import nodes_behind
 
 ONE_EDGE_FOR_TWO = (
@@ -14,7 +14,7 @@ ONE_EDGE_FOR_TWO = (
 
 def two_edges_at_once(case: Case) -> bool:
     """Tell whether a node of the scene leads to the same node by two edges."""
-    scene = SCENES[case.given["scene"]](case.given["seed"])
+    scene = OF_ORDER[case.given["scene"]](case.given["seed"])
     for node in nodes_behind(scene.loss):
         behind = [to for to, _ in node.next_functions if to is not None]
         if len(set(behind)) < len(behind):

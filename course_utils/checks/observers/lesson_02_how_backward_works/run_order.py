@@ -9,12 +9,12 @@ from torch.autograd.graph import Node
 
 from course_utils.checks.data import Answer, Case, Observation, plain, type_name
 from course_utils.checks.observers.passes import every_pass
-from course_utils.checks.scenes.lesson_02_how_backward_works.graphs import SCENES
+from course_utils.checks.scenes.lesson_02_how_backward_works.graphs import OF_ORDER
 from course_utils.graph.trace import nodes_behind
 
 
 def observe(answer: Answer, case: Case) -> Observation:
-    scene = SCENES[case.given["scene"]](case.given["seed"])
+    scene = OF_ORDER[case.given["scene"]](case.given["seed"])
     nodes = nodes_behind(scene.loss)
     number = {id(node): index for index, node in enumerate(nodes)}
     with every_pass() as passes:

@@ -252,6 +252,7 @@ def trial(make: Callable[[int], Trial]) -> Callable[[int], Scene]:
     return build
 
 
+YOUNGER = "a view of what was written to"
 SCENES: dict[str, Callable[[int], Scene]] = {
     "a leaf as the loss": leaf_as_loss,
     "a fork, long branch first": long_then_short,
@@ -272,9 +273,11 @@ SCENES: dict[str, Callable[[int], Scene]] = {
     "float32 and float64": two_dtypes,
     "an output that nobody used": unused_output,
     "a second output as the loss": second_output,
-    "a view of what was written to": made_anew,
     "an MLP": trial(mlp),
     "a conv net": trial(conv_net),
     "an LSTM": trial(lstm),
     "a Transformer layer": trial(transformer),
 }
+
+# For the order alone: who runs nodes by their numbers is told there.
+OF_ORDER = {**SCENES, YOUNGER: made_anew}

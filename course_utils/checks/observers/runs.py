@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from torch import nn
+from torch.utils import checkpoint
+from torch.utils.checkpoint import _StopRecomputationError
 
 from course_utils.checks.frames import is_course
 from course_utils.checks.observers import by_hand, telling
@@ -46,7 +48,7 @@ def notice(module: nn.Module, told: Told, begins: Callable[[], None] | None = No
         try:
             result = run(self, *inputs, **named)
         except BaseException as error:
-            if name and not _by_the_scene(error):
+            if name and not _by_others(error):
                 telling.tell(name + CUT)
             raise
         if begins is None:
@@ -65,10 +67,14 @@ def notice(module: nn.Module, told: Told, begins: Callable[[], None] | None = No
         _watch(part, part_watched)
 
 
-def _by_the_scene(error: BaseException) -> bool:
-    """Say whether a layer of the scene raised an error, as some do: the last to run was the course's own code."""
-    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return is_course(files[-1])
+def _by_others(error: BaseException) -> bool:
+    """Say whether it was not the answer that broke a run off.
+
+    A layer of the scene raised the error, as some do: the last to run was the course's own code. Or a checkpoint had
+    all that it computes again.
+    """
+    last = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)][-1]
+    return is_course(last) or (isinstance(error, _StopRecomputationError) and last == checkpoint.__file__)
 
 
 def _watch(module: nn.Module, watched: Forward) -> None:

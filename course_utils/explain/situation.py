@@ -233,10 +233,10 @@ def _of_frames(
                 in_pass = len(calls)
         elif is_learners(file) or (file.startswith(COURSE) and not file.startswith(BETWEEN)):
             outer = file  # whoever called last into libraries
-    again = any("utils/checkpoint.py" in frame.f_code.co_filename.replace(os.sep, "/") for frame in frames)
-    if outer.startswith(COURSE) and not again:  # what a checkpoint runs again is the learner's, whoever began the pass
-        return None  # the course's own line, of which a learner knows nothing
-    return Situation(kind, text, tuple(calls), tuple(frames), sources=sources, in_pass=in_pass)
+    found = Situation(kind, text, tuple(calls), tuple(frames), sources=sources, in_pass=in_pass)
+    # The course's own line, of which a learner knows nothing. What a checkpoint runs again is the learner's, whoever
+    # began the pass.
+    return None if outer.startswith(COURSE) and found.within("utils/checkpoint.py") is None else found
 
 
 def _raises(frame: FrameType, instruction: int) -> bool:

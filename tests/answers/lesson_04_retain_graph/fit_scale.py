@@ -141,7 +141,12 @@ def fit_a_copy(model, log_scale, optimizer, batches):
     return fit_inside(copy.deepcopy(model), log_scale, optimizer, batches)
 
 
-def fitter(scale_of=lambda log_scale: log_scale.exp(), once=False, **options):
+def fitter(
+    scale_of=lambda log_scale: log_scale.exp(),
+    once=False,
+    clear=lambda model, optimizer: optimizer.zero_grad(),
+    **options,
+):
     """The loop with one thing wrong."""
 
     def fit_scale(model, log_scale, optimizer, batches):
@@ -149,7 +154,7 @@ def fitter(scale_of=lambda log_scale: log_scale.exp(), once=False, **options):
         for inputs, targets in batches:
             scale = first if once else scale_of(log_scale)
             loss = cross_entropy(scale * model(inputs), targets)
-            optimizer.zero_grad()
+            clear(model, optimizer)
             loss.backward(**options)
             optimizer.step()
             losses.append(loss.item())
@@ -165,17 +170,6 @@ def fit_clearing_after(model, log_scale, optimizer, batches, scale_of=torch.exp)
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
-        losses.append(loss.item())
-    return losses
-
-
-def fit_clearing_the_model_only(model, log_scale, optimizer, batches):
-    losses = []
-    for inputs, targets in batches:
-        loss = cross_entropy(log_scale.exp() * model(inputs), targets)
-        model.zero_grad()
-        loss.backward()
-        optimizer.step()
         losses.append(loss.item())
     return losses
 
@@ -303,7 +297,7 @@ MISCONCEIVED = {
     "the scale made a constant": fitter(lambda log_scale: log_scale.exp().detach()),
     "not the exponential": fitter(lambda log_scale: log_scale),
     "never cleared": fit_without_zeroing,
-    "only the model cleared": fit_clearing_the_model_only,
+    "only the model cleared": fitter(clear=lambda model, optimizer: model.zero_grad()),
     "cleared too late": fit_clearing_after,
     "no gradient at the step": fit_zeroing_between,
     "retained for nothing": fitter(retain_graph=True),
@@ -368,17 +362,5 @@ GUARDS = {
 
 WRONG.append(fit_beside_old_gradients)
 
-
-def fit_clearing_to_zeros(model, log_scale, optimizer, batches):
-    """With zeros for a gradient, weight decay moves what takes no part."""
-    losses = []
-    for inputs, targets in batches:
-        loss = cross_entropy(log_scale.exp() * model(inputs), targets)
-        optimizer.zero_grad(set_to_none=False)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
-
-
-WRONG.append(fit_clearing_to_zeros)
+# With zeros for a gradient, weight decay moves what takes no part.
+WRONG.append(fitter(clear=lambda model, optimizer: optimizer.zero_grad(set_to_none=False)))

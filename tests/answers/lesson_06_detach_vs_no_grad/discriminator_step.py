@@ -257,9 +257,7 @@ def discriminator_clearing_what_learns(generator, discriminator, optimizer, real
     for parameter in discriminator.parameters():
         if parameter.requires_grad:
             parameter.grad = None
-    good, bad = discriminator(real), discriminator(fake)
-    loss = nn.functional.binary_cross_entropy_with_logits(good, torch.ones_like(good))
-    loss = loss + nn.functional.binary_cross_entropy_with_logits(bad, torch.zeros_like(bad))
+    loss = goal(discriminator(real), 1.0) + goal(discriminator(fake), 0.0)
     loss.backward()
     optimizer.step()
     return loss.item()

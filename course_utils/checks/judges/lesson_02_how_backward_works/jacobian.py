@@ -82,18 +82,20 @@ def _other_way_round(case: Case, seen: Observation) -> bool:
 
 def _all_rows_summed(case: Case, seen: Observation) -> bool | None:
     """Tell whether the sum of the rows was returned. Of a single row that is the row, without its own dimension."""
-    right, size = _jacobian_oracle(case), case.given["x"].tensor().dim()
-    outputs = tuple(range(right.dim() - size))
-    summed = bool(outputs) and close(seen["returned"], right.sum(outputs))
-    return None if summed and right.sum(outputs).shape.numel() == right.numel() else summed
+    return _sum_of_rows(case, seen, for_each=False)
 
 
 def _each_row_the_sum(case: Case, seen: Observation) -> bool | None:
     """Tell whether each row is the sum of all rows. A single row is."""
+    return _sum_of_rows(case, seen, for_each=True)
+
+
+def _sum_of_rows(case: Case, seen: Observation, for_each: bool) -> bool | None:
     right, size = _jacobian_oracle(case), case.given["x"].tensor().dim()
     outputs = tuple(range(right.dim() - size))
-    fits = bool(outputs) and close(seen["returned"], right.sum(outputs).expand(right.shape))
-    return None if fits and right.sum(outputs).shape.numel() == right.numel() else fits
+    total = right.sum(outputs)
+    fits = bool(outputs) and close(seen["returned"], total.expand(right.shape) if for_each else total)
+    return None if fits and total.numel() == right.numel() else fits
 
 
 EXERCISE = Exercise(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from operator import add
 from typing import TypeAlias
 
 import torch
@@ -74,7 +75,7 @@ def _after(
 
 @remembered
 def _right(case: Case) -> tuple[list[tuple[float, float]], list[torch.Tensor]]:
-    return _after(case, lambda loss, penalty: loss + penalty)
+    return _after(case, add)
 
 
 def _moved_like(case: Case, seen: Observation, combine: _Combine, clear: str = "before", places: bool = False) -> bool:
@@ -159,17 +160,17 @@ EXERCISE = Exercise(
         Misconception(
             "old gradients",
             "The parameters moved along the right gradient and, on top of it, what was in `.grad` before the step.",
-            lambda case, seen: _moved_like(case, seen, lambda loss, penalty: loss + penalty, clear="never"),
+            lambda case, seen: _moved_like(case, seen, add, clear="never"),
         ),
         Misconception(
             "cleared too late",
             "The first step used what was in `.grad` before, on top of its own gradient; the steps after it did not.",
-            lambda case, seen: _moved_like(case, seen, lambda loss, penalty: loss + penalty, clear="after"),
+            lambda case, seen: _moved_like(case, seen, add, clear="after"),
         ),
         Misconception(
             "a shared parameter counted twice",
             "In your penalty a parameter that two layers share counts twice: your code met it once for each of them.",
-            lambda case, seen: _moved_like(case, seen, lambda loss, penalty: loss + penalty, places=True),
+            lambda case, seen: _moved_like(case, seen, add, places=True),
         ),
         Misconception(
             "the loss counted twice, and old gradients",

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from course_utils.checks.compare import OF_VALUES, close
-from course_utils.checks.data import Array, Case, Observation
+from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_07_gradient_accumulation import LESSON
 from course_utils.checks.judges.lesson_07_gradient_accumulation.loops import (
@@ -130,11 +130,8 @@ def _norms_after(case: Case, seen: Observation) -> bool:
     """Return whether the norms are those of the clipped gradients, and all else is right."""
     limit, returned, (steps, parameters) = case.given["max_norm"], seen["returned"], _right(case)
     norms = [norm(step.gradient) for step in steps]
-    trained_right = all(
-        close(Array.of(seen["parameters"][name].tensor().float()), right.float()) for name, right in parameters.items()
-    )
     return (
-        trained_right
+        all(found.ok for found in trained_well(case, seen, steps, parameters, torch.float32))
         and isinstance(returned, list)
         and len(returned) == len(norms)
         and max(norms) > limit

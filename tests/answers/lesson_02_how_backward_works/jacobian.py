@@ -176,3 +176,18 @@ def rows_of_ones(f, x):
 
 
 MISCONCEIVED["each row is the sum"] = rows_of_ones
+
+
+def jacobian_with_one_vector(f, x):
+    """Moves the 1 within one vector, which may be a row already."""
+    x = x.detach().clone().requires_grad_()
+    with torch.enable_grad():
+        y = f(x)
+    vector, rows = torch.zeros_like(y).reshape(-1), []
+    for place in range(y.numel()):
+        vector.zero_()[place] = 1
+        rows += torch.autograd.grad(y, x, vector.view(y.shape), retain_graph=True)
+    return torch.stack(rows).reshape(y.shape + x.shape)
+
+
+MISCONCEIVED["a vector written again"] = jacobian_with_one_vector

@@ -17,7 +17,7 @@ from course_utils.checks.scenes.numbers import numbers
 
 def _cases(seed: int) -> Iterator[Case]:
     *names, last = MAPS
-    shapes = ((3,), (5,), (2, 3), (2, 3), (), (3,))
+    shapes = ((3,), (5,), (2, 3), (2, 3), (), (3,), (2,))
     for offset, (name, shape) in enumerate(zip(names, shapes, strict=True)):
         x = numbers(seed + offset, *shape, dtype=torch.float64)
         leaf = offset % 2 == 0
@@ -90,6 +90,14 @@ def _each_row_the_sum(case: Case, seen: Observation) -> bool | None:
     return _sum_of_rows(case, seen, for_each=True)
 
 
+def _written_again(case: Case, seen: Observation) -> bool:
+    """Tell whether a shift's rows are all alike: the vector that went in, as it was written last."""
+    if case.name != "a shift" or not isinstance(seen["returned"], Array):
+        return False
+    rows = seen["returned"].tensor()
+    return rows.shape == (2, 2) and bool((rows[0] == rows[1]).all())
+
+
 def _sum_of_rows(case: Case, seen: Observation, for_each: bool) -> bool | None:
     right, size = _jacobian_oracle(case), case.given["x"].tensor().dim()
     outputs = tuple(range(right.dim() - size))
@@ -136,6 +144,13 @@ EXERCISE = Exercise(
             "Your Jacobian has the dimensions of the input first. Expected are those of the output, then those "
             "of the input.",
             _other_way_round,
+            among=OF_VALUES,
+        ),
+        Misconception(
+            "a vector written again",
+            "Where f only adds a number, autograd.grad returns the very tensor that you handed in, and your rows are "
+            "all the same: you wrote into that tensor again. Hand in a new one for each row, or keep a copy.",
+            _written_again,
             among=OF_VALUES,
         ),
         Misconception(

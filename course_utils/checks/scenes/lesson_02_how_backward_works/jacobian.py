@@ -18,5 +18,6 @@ MAPS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "a matrix to a transposed one": lambda x: (x.softmax(1) * x.sum(0)).T,
     "one number to a matrix": lambda x: 1e-9 * (x * WEIGHTS(x) + x.square()),
     "a constant row": lambda x: torch.stack([x.prod(), torch.ones_like(x[0]), x.square().sum()]),
+    "a shift": lambda x: x + 1.5,  # what goes in comes out again: the very tensor
     "a matrix to a list of one number": lambda x: (x * x.sin()).sum().reshape(1),
 }

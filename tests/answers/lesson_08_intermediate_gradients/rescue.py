@@ -1,6 +1,7 @@
 """Right and wrong answers to `rescue`."""
 
 from copy import deepcopy
+from functools import partial
 
 import torch
 from torch import nn
@@ -103,7 +104,7 @@ def rescue_with_zeros_at_the_end(model):
 
 def rescue_with_a_loud_start(model):
     rescue_by_kaiming(model)
-    model[0].weight.data.mul_(50)
+    model[0].weight.data.mul_(90)
 
 
 def rescue_a_little_short(model):
@@ -167,7 +168,7 @@ WRONG = [
     rescue_with_twins,
     rescue_with_a_dead_unit,
     rescue_with(nn.init.eye_),
-    said(rescue_with(nn.init.xavier_normal_), "still vanishing"),
+    said(rescue_with(partial(nn.init.xavier_normal_, gain=0.9)), "still vanishing"),
     rescue_with(nn.init.zeros_),
     said(lambda model: model, "another model"),
     lambda model: model.eval(),

@@ -143,6 +143,6 @@ def _add(tensor: torch.Tensor) -> None:
 
 def _storage(tensor: torch.Tensor) -> torch.UntypedStorage | None:
     try:
-        return tensor.untyped_storage() if tensor.layout is torch.strided else None
-    except (RuntimeError, NotImplementedError):  # a tensor without numbers of its own
+        return tensor.untyped_storage()
+    except RuntimeError:  # a tensor without numbers of its own, as a sparse one or one of `vmap`
         return None

@@ -82,8 +82,8 @@ def looked_twice(
 
 
 def _third(item: Posed) -> Posed:
-    """Return an exercise with a third of its cases, in their order: all of them would double the cost."""
-    chosen = _chance.sample(range(len(item.cases)), (len(item.cases) + 2) // 3)
+    """Return an exercise with a third of its cases, one at least, in their order: all of them would double the cost."""
+    chosen = _chance.sample(range(len(item.cases)), max(1, round(len(item.cases) / 3)))
     return replace(item, cases=tuple(item.cases[number] for number in sorted(chosen)))
 
 

@@ -153,3 +153,5 @@ EQUIVALENT = {
 }
 
 WRONG += [lambda points, scale, weights: torch.dot(weights, (-scale * points.norm(dim=1).clamp(max=50.0)).exp())]
+# Raised to the lengths only afterwards: of a large scale that is infinity, or zero.
+WRONG += [lambda points, scale, weights: torch.dot(weights, torch.exp(-scale) ** points.norm(dim=1))]

@@ -111,9 +111,11 @@ def broken_gradient_log(model, batches, loss_fn):
         norms = {}
         for name, module in model.named_modules():
             if isinstance(module, nn.Linear):
-                module.register_full_backward_hook(
-                    lambda module, given, received: norms.update({name: received[0].norm()})  # noqa: B023
-                )
+
+                def meet(module, given, output):
+                    output.register_hook(lambda gradient: norms.update({name: gradient.norm()}))  # noqa: B023
+
+                module.register_forward_hook(meet)
         loss_fn(model(inputs), targets).backward()
         log.append(norms)
     return log

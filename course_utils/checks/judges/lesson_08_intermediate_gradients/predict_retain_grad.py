@@ -44,14 +44,14 @@ _TABLE = Table(
     lambda: {name: _held(code) for name, code in _RETAIN.items()},
     reasons={
         "never": "Only leaves keep gradients unasked.",
-        "before_use": "The wish was there when the pass came by.",
-        "after_use": "The wish was there when the pass came by. When h was used does not matter.",
+        "before_use": "The mark was there when the pass came by.",
+        "after_use": "The mark was there when the pass came by. When h was used does not matter.",
         "too_late": "The pass had gone by already.",
         "two_uses": "The gradients of both uses add up before they are kept.",
         "same_graph_twice": "What is kept adds up over passes, as in a leaf.",
         "second_loss": "x * x saved x, and the first pass freed it.",
-        "rebound": "The name h means another tensor now, which has no wish.",
-        "in_place": "The wish follows to the newest version, whose gradient is 5.",
+        "rebound": "The name h means another tensor now, which has no mark.",
+        "in_place": "The mark follows to the newest version, whose gradient is 5.",
         "detached": "A tensor that requires no gradient cannot keep one.",
         "by_function": "The pass goes through h, whoever asked for it.",
         "with_hook": "Hooks run before the gradient is kept.",
@@ -69,7 +69,7 @@ EXERCISE = Exercise(
     cases=one_case,
     judge=_TABLE.judge,
     hints=(
-        "Ask of each entry: is the wish to keep there when the pass comes by, and which tensor carries it?",
+        "Ask of each entry: is the mark there when the pass comes by, and which tensor bears it?",
         "A name and a tensor are two things: after `h = ...` the name means another tensor. A write in place keeps "
         "the tensor. And a product of x with itself saves x.",
         "Gradients add up where uses join, and .grad adds up over passes. Keeping what a gradient was does not keep "

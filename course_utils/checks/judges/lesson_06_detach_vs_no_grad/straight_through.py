@@ -60,7 +60,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         return
     direction = case.given["direction"].tensor()
     if seen["gradient"] is None:
-        yield Finding("reaches x", False, "No gradient reached x: the graph of what you returned does not lead there.")
+        text = "No gradient reached x: the graph of what you returned does not lead there."
+        yield Finding("reaches x", not seen["x"], text)  # a view that was written to has another node than before
     else:
         wanted = direction.t() if case.given["transposed"] else direction
         yield right_value(seen["gradient"], wanted, "The gradient that reached x")

@@ -17,7 +17,7 @@ from course_utils.graph.trace import nodes_behind
 _KEEPING = {
     "a graph that saves nothing": "nothing",
     "one result": "one result",
-    "a tensor that three nodes save": "used twice",
+    "a second call for one graph, in which three nodes save a tensor": "used twice",
     "two views of one tensor": "two views",
     "a small model": "model",
     "a mask that lives anyway": "mask",
@@ -25,7 +25,7 @@ _KEEPING = {
     "a node that keeps a tuple": "rows picked",
     "a number and buffers": "number and buffers",
     "thirty doublings": "doublings",
-    "before and after backward": "after backward",
+    "a second call for one graph, after a backward pass": "after backward",
     "after a pass through the upper part": "partly freed",
     "after a pass through one branch": "a branch freed",
 }

@@ -59,7 +59,8 @@ class Recording(msgspec.Struct, frozen=True, dict=True):
         ran = f"{len(self.events)} of {len(self.graph.nodes)} nodes"
         if self.own:
             return f"Recording of {ran}{ended}, by an engine of your own"
-        return f"Recording of {ran}{ended}; the graph kept {self.saved.bytes:,} bytes before and {after:,} after"
+        kept = f"besides leaves the graph kept {self.saved.bytes:,} bytes before, {after:,} after"
+        return f"Recording of {ran}{ended}; {kept}"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(str(self))

@@ -66,7 +66,7 @@ def test_the_text(branches):
         "It frees other and self.",
         "4. x receives 64 = 16 + 48: .grad was None and is now 64.",
         "5. y receives 32: .grad was None and is now 32.",
-        "Recording of 5 of 5 nodes; the graph kept 4 bytes before and 0 after",
+        "Recording of 5 of 5 nodes; besides leaves the graph kept 4 bytes before, 0 after",
     ]
 
 
@@ -313,7 +313,7 @@ def test_an_error_in_the_middle_ends_the_recording():
     assert recording.graph.nodes[recording.failure.node].name == "DoublesBackward"
     assert str(recording).splitlines()[1:] == [
         "2. The pass ends at DoublesBackward with ValueError: no gradient today",
-        "Recording of 1 of 4 nodes, ended by ValueError; the graph kept 8 bytes before and 4 after",
+        "Recording of 1 of 4 nodes, ended by ValueError; besides leaves the graph kept 8 bytes before, 4 after",
     ]
 
 

@@ -34,5 +34,20 @@ def clipping(answer, longest=10.0):
     return with_short_gradients
 
 
+def zeroing(answer):
+    """The right answer, with an optimizer that clears with zeros: what takes no part keeps one for its old gradient."""
+
+    def with_zeros(*given):
+        (optimizer,) = (it for it in given if isinstance(it, torch.optim.Optimizer))
+        clear = optimizer.zero_grad
+        optimizer.zero_grad = lambda: clear(set_to_none=False)
+        try:
+            return answer(*given)
+        finally:
+            optimizer.zero_grad = clear
+
+    return with_zeros
+
+
 def gradients_off(*given):
     torch.set_grad_enabled(False)

@@ -5,7 +5,7 @@ import itertools
 import torch
 from torch.nn.functional import cross_entropy
 
-from tests.answers.leaving import clipping
+from tests.answers.leaving import clipping, zeroing
 from tests.answers.lesson_07_gradient_accumulation.side_effects import (
     passing_twice,
     seeded,
@@ -232,10 +232,10 @@ WRONG = [
     epoch_with_longer_windows,
     lambda model, optimizer, batches, every: epoch_by_slices(model, optimizer, batches, every)[:1],
     epoch_without_the_single,
+    zeroing(epoch_by_slices),
 ]
 
 EQUIVALENT = {
-    "epoch_by_slices: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
     "epoch_by_slices: total += loss.item() -> total = total + loss.item()": "A number is not changed in place: both make a new one.",
     "epoch_by_slices: loss.backward() | total += loss.item() -> (swapped)": "Neither statement reads what the other writes.",
     "epoch_by_slices: count = sum((len(targets) for _, targets in window)) | optimizer.zero_grad() -> (swapped)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
@@ -243,7 +243,6 @@ EQUIVALENT = {
     "epoch_by_sums.step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
     "epoch_by_sums.step: optimizer.step() | losses.append(total / samples) -> (swapped)": "Neither statement reads what the other writes.",
     "epoch_by_sums.step: losses.append(total / samples) | optimizer.zero_grad() -> (swapped)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
-    "epoch_by_sums: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
     "epoch_by_sums: loss.backward() | waiting, samples, total = (waiting + 1, samples + len(inputs), total + loss.item()) -> (swapped)": "Neither statement reads what the other writes.",
 }
 

@@ -4,6 +4,7 @@ import torch
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_, get_total_norm
 
+from tests.answers.leaving import zeroing
 from tests.answers.lesson_07_gradient_accumulation.side_effects import (
     changing_inputs,
     passing_twice,
@@ -228,16 +229,13 @@ WRONG = [
 ]
 
 EQUIVALENT = {
-    "clipped_once: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
     "clipped_once: scheduler.step() | norms.append(norm.item()) -> (swapped)": "Neither statement reads what the other writes.",
-    "clipped_by_hand: model.zero_grad() -> model.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
     "clipped_by_hand: ...n(window)).backward() -> ...n(window)).backward(retain_graph=True)": "The loss has no name, so its graph goes at the end of the statement all the same.",
     "clipped_by_hand: norm > max_norm -> norm >= max_norm": "At the limit the factor is 1.",
     "clipped_by_hand: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
     "clipped_by_hand: if norm > max_norm: ... | norms.append(norm) -> (swapped)": "Neither statement reads what the other writes.",
     "clipped_by_hand: norms.append(norm) | optimizer.step() -> (swapped)": "Neither statement reads what the other writes.",
     "clipped_by_hand: optimizer.zero_grad() | scheduler.step() -> (swapped)": "Neither statement reads what the other writes.",
-    "clipped_what_the_optimizer_holds: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
     "clipped_what_the_optimizer_holds: (cross_entropy(model(inputs), targets) / len(window)).backward() -> (cross_entropy(model(inputs), targets) / len(window)).backward(retain_graph=True)": "The loss has no name, so its graph goes at the end of the statement all the same.",
 }
 
@@ -265,4 +263,4 @@ def clip_by_a_quotient(parameters, max_norm):
         part *= norm.clamp(max=max_norm) / norm
 
 
-WRONG += [clipper(before=clip_by_a_quotient)]
+WRONG += [clipper(before=clip_by_a_quotient), zeroing(clipped_once)]

@@ -2,7 +2,7 @@
 
 from torch.nn.functional import cross_entropy
 
-from tests.answers.leaving import clipping
+from tests.answers.leaving import clipping, zeroing
 from tests.answers.lesson_07_gradient_accumulation.side_effects import (
     passing_twice,
     running_once_more,
@@ -47,10 +47,10 @@ def windows_cleared_where_live(model, optimizer, micro_batches, every):
 
 
 def windows_cleared_before_the_first(model, optimizer, micro_batches, every):
-    """In nested loops, with zeros in place of None."""
+    """In nested loops."""
     losses = []
     for start in range(0, len(micro_batches), every):
-        model.zero_grad(set_to_none=False)
+        model.zero_grad()
         parts = []
         for inputs, targets in micro_batches[start : start + every]:
             loss = cross_entropy(model(inputs), targets)
@@ -242,19 +242,16 @@ WRONG = [
     windows_divided(lambda model, optimizer: [p for part in model.modules() for p in part.parameters(recurse=False)]),
     lambda model, optimizer, micro_batches, every: [0.5, 0.5],
     lambda model, optimizer, micro_batches, every: [[1.0], None, "x"],
+    zeroing(windows_cleared_after_the_step),
 ]
 
 EQUIVALENT = {
-    "windows_cleared_after_the_step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
     "windows_cleared_after_the_step: total += loss.item() -> total = total + loss.item()": "A number is not changed in place: both make a new one.",
     "windows_cleared_after_the_step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False) #2": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
     "windows_cleared_after_the_step: optimizer.zero_grad() | losses.append(total) -> (swapped)": "Neither statement reads what the other writes.",
     "windows_cleared_after_the_step: loss.backward() | total += loss.item() -> (swapped)": "Neither statement reads what the other writes.",
-    "windows_cleared_before_the_first: model.zero_grad(set_to_none=False) -> model.zero_grad()": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
-    "windows_cleared_before_the_first: model.zero_grad(set_to_none=False) -> model.zero_grad(set_to_none=True)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
     "windows_cleared_before_the_first: (loss / every).backward() | parts.append(loss.item()) -> (swapped)": '"what its graph saved is freed": after backward() a loss holds no saved tensors, and float() takes the number out.',
     "windows_cleared_before_the_first: optimizer.step() | losses.append(sum(parts) / len(parts)) -> (swapped)": "Neither statement reads what the other writes.",
-    "windows_divided_at_the_step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Zeros or None: SGD makes the same step of a parameter that gets a gradient, and what takes no part had None before, or zeros do not move it.",
     "windows_divided_at_the_step: parts.append(loss.detach()) -> parts.append(loss)": '"what its graph saved is freed": after backward() a loss holds no saved tensors, and float() takes the number out.',
     "windows_divided_at_the_step: parts.append(loss.detach()) -> parts.append(loss.clone())": '"what its graph saved is freed": after backward() a loss holds no saved tensors, and float() takes the number out.',
     "windows_divided_at_the_step: optimizer.step() | losses.append(float(sum(parts)) / every) -> (swapped)": "Neither statement reads what the other writes.",

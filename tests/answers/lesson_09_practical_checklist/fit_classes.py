@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import cross_entropy, nll_loss
 
-from tests.answers.leaving import clipping
+from tests.answers.leaving import clipping, zeroing
 from tests.answers.lesson_09_practical_checklist.side_effects import (
     MESSES,
     clearing_before_steps,
@@ -103,6 +103,7 @@ RIGHT = [classifier(), classes_by_hand, classes_by_grad]
 
 MISCONCEIVED = {
     "nothing moves": clearing_before_steps(classifier()),
+    "zeros for old gradients": zeroing(classifier()),
     "softmax twice": classifier(twice),
     "never cleared": classifier(clear=False),
     "gradients from before": cleared_after_the_step(classifier(clear=False)),
@@ -164,7 +165,6 @@ WRONG = [
 ]
 
 EQUIVALENT = {
-    "classifier.fit_classes: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass; without decay, zeros move none that does not.",
     "classifier.fit_classes: hits += hits_of(scores.argmax(1) == targets) -> hits = hits + hits_of(scores.argmax(1) == targets)": "Nobody else holds the object.",
     "classifier.fit_classes: scores.argmax(1) -> scores.argmax(-1)": "The tensor has two dimensions, so 1 and -1 are the same one.",
     "classifier.fit_classes: total += len(targets) -> total = total + len(targets)": "Nobody else holds the object.",
@@ -172,7 +172,6 @@ EQUIVALENT = {
     "classifier.fit_classes: optimizer.step() | losses.append(keep(loss)) -> (swapped)": "Neither line reads what the other one writes.",
     "classifier.fit_classes: losses.append(keep(loss)) | hits += hits_of(scores.argmax(1) == targets) -> (swapped)": "Neither line reads what the other one writes.",
     "classifier.fit_classes: hits += hits_of(scores.argmax(1) == targets) | total += len(targets) -> (swapped)": "Neither line reads what the other one writes.",
-    "step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass; without decay, zeros move none that does not.",
     "classes_by_hand: model(inputs).log_softmax(1) -> model(inputs).log_softmax(-1)": "The tensor has two dimensions, so 1 and -1 are the same one.",
     "classes_by_hand: right += (logarithms.argmax(1) == targets).tolist() -> right = right + (logarithms.argmax(1) == targets).tolist()": "Nobody else holds the object.",
     "classes_by_hand: logarithms.argmax(1) -> logarithms.argmax(-1)": "The tensor has two dimensions, so 1 and -1 are the same one.",

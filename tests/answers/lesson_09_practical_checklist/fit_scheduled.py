@@ -5,7 +5,7 @@ import warnings
 import torch
 from torch.nn.functional import mse_loss
 
-from tests.answers.leaving import clipping
+from tests.answers.leaving import clipping, zeroing
 from tests.answers.lesson_09_practical_checklist.side_effects import (
     MESSES,
     clearing_before_steps,
@@ -100,6 +100,7 @@ RIGHT = [scheduled(), scheduled_by_groups]
 
 MISCONCEIVED = {
     "nothing moves": clearing_before_steps(scheduled()),
+    "zeros for old gradients": zeroing(scheduled()),
     "scheduler first": scheduled(before=True),
     "every batch": scheduled(by_batch=True),
     "never cleared": scheduled(clear="never"),
@@ -109,18 +110,18 @@ MISCONCEIVED = {
 
 
 def scheduled_by_longer_gradients(model, optimizer, scheduler, batches, epochs):
-    """Steps at a tenth of the rate, along ten times the gradient."""
-    rates = []
+    """Steps at a tenth of the rate, along ten times the gradient, with ten times the decay."""
+    rates, decay = [], optimizer.param_groups[0]["weight_decay"]
     for _ in range(epochs):
         rates.append(scheduler.get_last_lr()[0])
         for inputs, targets in batches:
             optimizer.zero_grad()
             mse_loss(model(inputs), targets).mul(10).backward()
             for group in optimizer.param_groups:
-                group["lr"] = rates[-1] / 10
+                group["lr"], group["weight_decay"] = rates[-1] / 10, 10 * decay
             optimizer.step()
             for group in optimizer.param_groups:
-                group["lr"] = rates[-1]
+                group["lr"], group["weight_decay"] = rates[-1], decay
         scheduler.step()
     return rates
 
@@ -179,9 +180,7 @@ WRONG = [
 EQUIVALENT = {
     "scheduled.fit_scheduled: scheduler.get_last_lr()[0] -> scheduler.get_last_lr()[1]": "Both groups have one rate.",
     "scheduled_by_groups: optimizer.param_groups[0] -> optimizer.param_groups[1]": "Both groups have one rate.",
-    "scheduled.fit_scheduled: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass; without decay, zeros move none that does not.",
     "scheduled.fit_scheduled: rates.append(scheduler.get_last_lr()[0]) | for inputs, targets in batches: ... -> (swapped)": "Neither line reads what the other one writes.",
-    "step: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass; without decay, zeros move none that does not.",
     "step: return loss.item() -> (dropped)": "Nobody reads what step returns: the task returns no losses here.",
     "step: return loss.item() -> return optimizer": "Nobody reads what step returns: the task returns no losses here.",
     "step: return loss.item() -> return loss": "Nobody reads what step returns: the task returns no losses here.",

@@ -33,7 +33,7 @@ def _cases(seed: int) -> list[Case]:
         ),
         Case(
             "fewer micro-batches than a window, and old gradients",
-            {"seed": seed + 4, "sizes": [3, 5], "every": 4, "stale": "all", **plain},
+            {"seed": seed + 4, "sizes": [3, 5], "every": 4, "stale": "all", **plain, "decay": 0.05},
         ),
     ]
 

@@ -98,15 +98,18 @@ def trained_well(
 ) -> Iterator[Finding]:
     """Find whether the steps and the parameters are those of full-batch training, compared in a dtype.
 
-    Compared is how far each parameter went: a factor between that and what is right tells of the gradients.
+    Compared is how far each parameter went: a factor between that and what is right tells of the gradients. What has
+    to rest comes first: where it moved, later gradients are others, too.
     """
     count = len(seen["steps"])
     windows = "there is 1 window" if len(steps) == 1 else f"there are {len(steps)} windows"
     text = f"The optimizer stepped {times(count)}; {windows}."
     yield Finding("steps", count == len(steps), text)
-    for name, start in classifier(case).named_parameters():
+    starts = dict(classifier(case).named_parameters())
+    ways = {name: parameters[name] - start.detach() for name, start in starts.items()}
+    for name in sorted(ways, key=lambda name: bool(ways[name].any())):
+        start, right = starts[name], ways[name]
         went = seen["parameters"][name].tensor() - start.detach()
-        right = parameters[name] - start.detach()
         why = "takes no part" if start.requires_grad else "is frozen"
         text = (
             f"{name} {why}, and your training moved it. An optimizer moves what it holds wherever something is in "

@@ -36,7 +36,7 @@ def _cases(seed: int) -> list[Case]:
     rich = {"lr": 0.3, "momentum": 0.6, "decay": 0.02}
     shapes: dict[str, tuple[dict[str, Any], float]] = {
         "clipped in each window": (
-            {"seed": seed + 1, "sizes": [4] * 5, "every": [3, 2], "stale": "all", **rich, "decay": 0.0},
+            {"seed": seed + 1, "sizes": [4] * 5, "every": [3, 2], "stale": "all", **rich},
             0.4,
         ),
         "clipped in some windows": ({"seed": seed + 2, "sizes": [2] * 9, "every": [4, 1, 4], **rich}, 1.1),

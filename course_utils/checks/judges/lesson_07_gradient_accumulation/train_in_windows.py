@@ -22,7 +22,7 @@ from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import (
 
 
 def _cases(seed: int) -> list[Case]:
-    plain = {"lr": 0.3, "momentum": 0.0, "decay": 0.0}
+    plain = {"lr": 0.3, "momentum": 0.0, "decay": 0.05}
     rich = {"lr": 0.2, "momentum": 0.7, "decay": 0.05}
     return [
         Case(

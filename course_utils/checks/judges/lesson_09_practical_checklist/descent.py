@@ -50,12 +50,14 @@ def descend(
     left: State | None = None,
     moving: State | None = None,
     adding: bool = False,
+    idle: Set[str] = frozenset(),
     afterwards: Callable[[State], State] = lambda state: state,
 ) -> Path:
     """Follow p <- p - rate v with v <- momentum v + gradient + decay p.
 
     `left` are gradients that the first step finds and does not clear, and `moving` are the first v where it is not 0.
-    With `adding`, gradients are never cleared. Where nothing but a left gradient was, later steps pass over it.
+    With `adding`, gradients are never cleared. Where nothing but a left gradient was, later steps pass over it, and
+    over what is `idle`, takes no part in the losses, every step that finds no left one.
     """
     state, values, states = dict(start), [], []
     velocity = {name: torch.zeros_like(it) for name, it in start.items()}
@@ -66,7 +68,8 @@ def descend(
         values.append(float(value))
         total = {name: it + (total[name] if adding or not number else 0) for name, it in gradients.items()}
         rate = rates if isinstance(rates, float) else rates[number]
-        silent = {name for name in state if number and name in (left or ()) and not total[name].any()}
+        passed = idle | (left or {}).keys() if number else idle
+        silent = {name for name in state if name in passed and not total[name].any()}
         for name in silent:
             velocity[name] = torch.zeros_like(state[name])
         for name in state.keys() - silent:

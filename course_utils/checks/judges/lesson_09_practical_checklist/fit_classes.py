@@ -33,10 +33,12 @@ from course_utils.checks.judges.lesson_09_practical_checklist.slips import (
     CLEARING,
     LEFT,
     NEVER,
+    ZEROS,
     Slips,
     led,
     uncleared,
     unmoved,
+    zeroed,
 )
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import classes, network
 
@@ -63,6 +65,7 @@ def _cases(seed: int) -> list[Case]:
                 "oddities": True,
                 "left": True,
                 "momentum": 0.9,
+                "decay": 0.05,
             },
         ),
     ]
@@ -84,6 +87,8 @@ def _classified(case: Case, slips: Slips = frozenset()) -> Path:
         [loss(*batch) for batch in classes(case)],
         case.given["rate"],
         momentum=case.given.get("momentum", 0.0),
+        decay=case.given.get("decay", 0.0),
+        idle=set() if ZEROS in slips else {"spare"},
         left=left_in(model) if slips & {NEVER, LEFT} else None,
         adding=NEVER in slips,
         afterwards=lambda state: {**state, **fixed},
@@ -168,6 +173,7 @@ EXERCISE = Exercise(
             _twice,
         ),
         *uncleared(_SLIPS, _end),
+        zeroed(_end),
         unmoved(lambda case: parameters_of(network(case, case.given["scale"]))),
         Misconception(
             "logarithm of a softmax",

@@ -25,9 +25,11 @@ from course_utils.checks.judges.lesson_09_practical_checklist.slips import (
     CLEARING,
     LEFT,
     NEVER,
+    ZEROS,
     Slips,
     uncleared,
     unmoved,
+    zeroed,
 )
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE, network, regression
 
@@ -55,6 +57,7 @@ def _cases(seed: int) -> list[Case]:
                 "oddities": True,
                 "left": True,
                 "momentum": 0.9,
+                "decay": 0.05,
             },
         ),
     ]
@@ -81,6 +84,8 @@ def _scheduled(case: Case, slips: Slips = frozenset()) -> Path:
         losses,
         _rates(case),
         momentum=case.given.get("momentum", 0.0),
+        decay=case.given.get("decay", 0.0),
+        idle=set() if ZEROS in slips else {"spare"},
         left=left_in(model) if slips & {NEVER, LEFT} else None,
         adding=NEVER in slips,
         afterwards=lambda state: {**state, **fixed},
@@ -179,6 +184,7 @@ EXERCISE = Exercise(
             ),
         ),
         *uncleared((CLEARING,), _end),
+        zeroed(_end),
         unmoved(lambda case: parameters_of(network(case))),
     ),
 )

@@ -16,6 +16,7 @@ Groups: TypeAlias = Sequence[tuple[str, ...]]  # of the slips in one group, a lo
 End: TypeAlias = Callable[[Case, Slips], State]
 
 NEVER, LEFT = CLEARING = "never cleared", "gradients from before"
+ZEROS = "zeros for old gradients"
 
 
 def led(slip: str, known: Groups, end: End, module: int = 0) -> Callable[[Case, Observation], bool | None]:
@@ -51,6 +52,21 @@ def uncleared(known: Groups, end: End, module: int = 0) -> tuple[Misconception, 
             "The first step used the gradients that stood in .grad beforehand as well. Clear them before backward.",
             led(LEFT, known, end, module),
         ),
+    )
+
+
+def zeroed(end: End) -> Misconception:
+    """Return the wrong idea of a loop that clears with zeros: `end` follows the training with this slip."""
+
+    def told(case: Case, seen: Observation) -> bool:
+        return bool(case.given.get("decay")) and led(ZEROS, ((ZEROS,),), end)(case, seen) is True
+
+    return Misconception(
+        ZEROS,
+        "A parameter that takes no part in the loss moved: zeros stood in its .grad, in place of an old gradient. This "
+        "optimizer has weight decay, which moves whatever has a gradient, be it zero. It passes over None.",
+        told,
+        hint="What does .grad of a parameter that no pass reaches hold after your line that clears it?",
     )
 
 

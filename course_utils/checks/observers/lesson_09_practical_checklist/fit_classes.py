@@ -10,5 +10,5 @@ from course_utils.checks.scenes.lesson_09_practical_checklist.training import cl
 
 def observe(answer: Answer, case: Case) -> Observation:
     model, batches = network(case, case.given["scale"]), Batches(classes(case))
-    optimizer = sgd(model, case.given["rate"], case.given.get("momentum", 0.0))
+    optimizer = sgd(model, case.given["rate"], case.given.get("momentum", 0.0), case.given.get("decay", 0.0))
     return watched(lambda: answer(model, optimizer, batches), [model], batches, optimizer)

@@ -19,7 +19,7 @@ class _ByRatios(MultiplicativeLR):
 
 def observe(answer: Answer, case: Case) -> Observation:
     model, batches = network(case), Batches(regression(case))
-    optimizer = sgd(model, momentum=case.given.get("momentum", 0.0))
+    optimizer = sgd(model, momentum=case.given.get("momentum", 0.0), decay=case.given.get("decay", 0.0))
     factors = case.given["factors"]
     scheduler: LRScheduler = LambdaLR(optimizer, lambda epoch: _factor(factors, epoch))
     if case.given.get("by ratios"):

@@ -5,7 +5,7 @@ import copy
 import torch
 from torch.nn.functional import mse_loss
 
-from tests.answers.leaving import clipping
+from tests.answers.leaving import clipping, zeroing
 from tests.answers.lesson_09_practical_checklist.side_effects import MESSES, guarded, leaving, slips
 from tests.answers.near import near, near_buffers
 from tests.answers.said import said
@@ -96,6 +96,7 @@ def best_validated_first(model, optimizer, batches, validation, epochs):
 
 
 MISCONCEIVED = {
+    "zeros for old gradients": zeroing(best()),
     "the best is loaded": best_loaded,
     "validated first": best_validated_first,
     "the model's own tensors": best(state=lambda model: model.state_dict()),
@@ -224,11 +225,9 @@ WRONG = [
 ]
 
 EQUIVALENT = {
-    "best.fit_best: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass; without decay, zeros move none that does not.",
     "best.fit_best: model.eval() | inputs, targets = validation -> (swapped)": "Neither line reads what the other one writes.",
     "best.fit_best: history.append(keep(loss)) | if best_loss is None or better(loss, best_loss): ... -> (swapped)": "Neither line reads what the other one writes.",
     "best_by_index.validate: mse_loss(model(validation[0]), validation[1]) -> mse_loss(model(validation[0]), validation[-1])": "There are two of them, so 1 and -1 are the same.",
-    "best_by_index: optimizer.zero_grad() -> optimizer.zero_grad(set_to_none=False)": "Each parameter that the optimizer holds gets a gradient in every pass; without decay, zeros move none that does not.",
     "best_by_index: history.append(validate()) | states.append({name: tensor.clone() for name, tensor in model.state_dict().items()}) -> (swapped)": "Neither line reads what the other one writes.",
 }
 

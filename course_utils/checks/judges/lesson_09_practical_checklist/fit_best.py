@@ -32,7 +32,15 @@ from course_utils.checks.judges.lesson_09_practical_checklist.session import (
     quiet,
     work_done,
 )
-from course_utils.checks.judges.lesson_09_practical_checklist.slips import CLEARING, NEVER, Slips, uncleared
+from course_utils.checks.judges.lesson_09_practical_checklist.slips import (
+    CLEARING,
+    LEFT,
+    NEVER,
+    ZEROS,
+    Slips,
+    uncleared,
+    zeroed,
+)
 from course_utils.checks.scenes.lesson_09_practical_checklist.fit_best import warm_network
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE, double, regression
 
@@ -46,6 +54,7 @@ def _cases(seed: int) -> list[Case]:
             3,
             0,
             left=True,
+            decay=0.05,
         ),
         _best_case("the last is the best, and none is good", seed + 2, 3, 2, apart=1e5),
         _best_case("a rate of zero, so all epochs are alike", seed + 3, 2, 0, rate=0.0),
@@ -61,6 +70,7 @@ def _best_case(
     best: int,
     rate: float = RATE,
     left: bool = False,
+    decay: float = 0.0,
     far: float = 1.0,
     apart: float = 1e-3,
     further: tuple[float, ...] = (),
@@ -72,7 +82,7 @@ def _best_case(
     differ.
     """
     given: dict[str, Any] = {"seed": seed, "sizes": [5, 5, 4], "epochs": epochs, "best": best}
-    given |= {"rate": rate, "left": left, "far": far}
+    given |= {"rate": rate, "left": left, "decay": decay, "far": far}
     path = _warm_path(Case(name, given))
     inputs = double(seed + 30, 6, 4)
     model = warm_network(Case(name, given)).eval()
@@ -89,7 +99,7 @@ def _best_case(
 
 
 def _warm_path(case: Case, slips: Slips = frozenset()) -> Path:
-    names = ("seed", "epochs", "rate", "left", "far")
+    names = ("seed", "epochs", "rate", "left", "decay", "far")
     facts = {name: case.given[name] for name in names}
     return _warm_descent(tuple(case.given["sizes"]), slips, **facts)
 
@@ -100,7 +110,7 @@ def _end(case: Case, slips: Slips) -> State:
 
 @lru_cache(maxsize=16)
 def _warm_descent(
-    sizes: tuple[int, ...], slips: Slips, *, seed: int, epochs: int, rate: float, left: bool, far: float
+    sizes: tuple[int, ...], slips: Slips, *, seed: int, epochs: int, rate: float, left: bool, decay: float, far: float
 ) -> Path:
     case = Case("", {"seed": seed, "sizes": sizes, "left": left, "far": far})
     model = warm_network(case)
@@ -114,7 +124,15 @@ def _warm_descent(
         return of
 
     losses = [loss(*batch) for batch in regression(case)] * epochs
-    return descend(start, losses, rate, left=left_in(model) if slips else None, adding=NEVER in slips)
+    return descend(
+        start,
+        losses,
+        rate,
+        decay=decay,
+        idle=set() if ZEROS in slips else {"spare"},
+        left=left_in(model) if slips & {NEVER, LEFT} else None,
+        adding=NEVER in slips,
+    )
 
 
 def _validations(case: Case, states: list[State]) -> list[float]:
@@ -279,5 +297,6 @@ EXERCISE = Exercise(
             _validated_first,
         ),
         *uncleared((CLEARING,), _end),
+        zeroed(_end),
     ),
 )

@@ -16,7 +16,7 @@ from course_utils.checks.scenes.lesson_09_practical_checklist.training import re
 def observe(answer: Answer, case: Case) -> Observation:
     model, batches = warm_network(case), Batches(regression(case))
     validation = (case.given["inputs"].tensor(), case.given["targets"].tensor())
-    optimizer = sgd(model, case.given["rate"])
+    optimizer = sgd(model, case.given["rate"], decay=case.given["decay"])
     kept: list[Any] = []
 
     def run() -> Any:

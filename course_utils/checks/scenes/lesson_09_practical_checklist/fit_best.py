@@ -28,9 +28,12 @@ class Warm(Counter):
 def warm_network(case: Case) -> nn.Sequential:
     """Return a network with a layer that has two modes.
 
-    With `left` an earlier pass has left its gradients, a weight has two names, and the model evaluates.
+    With `left` an earlier pass has left its gradients, a weight has two names, one takes no part, and the model
+    evaluates.
     """
     model = nn.Sequential(nn.Linear(4, 5), deep(Warm()), nn.Tanh(), deep(nn.Linear(5, 3))).double()
+    if case.given["left"]:
+        model.register_parameter("spare", nn.Parameter(torch.empty(2, dtype=torch.float64)))
     seeded(model, case.given["seed"])
     if case.given["left"]:
         model[3].register_parameter("again", model.get_parameter("0.weight"))

@@ -15,7 +15,7 @@ RULES = (
         "# leave inputs= out for all leaves"), "autograd/__init__.py"),
     Rule(RuntimeError, r"Can't detach views in-place", told(
         "view-of-several-in-place", "detach_() was called on a view",
-        "detach_() would change the view itself, which shares its memory with another tensor: no view may be so changed.",
+        "detach_() changes the tensor itself, and a view shares its memory with another: no view may be so changed.",
         "# x = x.detach(), without the underscore: a new tensor without a graph")),
     Rule(RuntimeError,
          r"Tensor returned by the function given to (hessian|hvp|vhp) should contain a single element", told(

@@ -66,8 +66,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("waiting", seen["waiting"] == 0, text)
     text = (
         "When a parameter's gradient arrived, a tensor as large as an earlier one, which the pass made or filled, "
-        "was still in memory, held by something besides .grad. A gradient, and what is made of it, should be used and let go before "
-        "the next parameter's arrives."
+        "was still in memory, held by something besides .grad. A gradient, and what is made of it, should be used and "
+        "let go before the next parameter's arrives."
     )
     yield Finding("alive", seen["waiting"] > 0 or seen["alive"] == 0, text)
     text = "Calling your function left the grad mode or the state of the random numbers different."

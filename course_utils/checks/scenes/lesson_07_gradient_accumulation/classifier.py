@@ -46,7 +46,7 @@ def classifier(case: Case) -> Classifier:
     seeded(model, case.given["seed"], 0.8)
     steepen(model.first, case.given.get("steep", 1.0))
     if "sure" in case.given:
-        model.tilt.data.mul_(1e6)
+        model.tilt.data.mul_(1e8)
     lived_in(model, model.bend)
     return model
 

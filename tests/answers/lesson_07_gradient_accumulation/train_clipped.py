@@ -204,6 +204,8 @@ ONE_SLIP = {
     "flags": seeded(clipped_once),
 }
 
+cleared_with_zeros = zeroing(clipped_once)
+
 WRONG = [
     clipped_near,
     lambda *given: [round(norm, 4) for norm in clipped_once(*given)],
@@ -252,6 +254,7 @@ GUARDS = {
     },
     "what its graph saved is freed before the next one begins": {"held": ONE_SLIP["held"]},
     "Modes and flags stay.": {"flags": ONE_SLIP["flags"], "inputs": ONE_SLIP["inputs"]},
+    "A parameter that is frozen or takes no part does not move.": {"value": cleared_with_zeros},
 }
 
 
@@ -263,4 +266,4 @@ def clip_by_a_quotient(parameters, max_norm):
         part *= norm.clamp(max=max_norm) / norm
 
 
-WRONG += [clipper(before=clip_by_a_quotient), zeroing(clipped_once)]
+WRONG += [clipper(before=clip_by_a_quotient), cleared_with_zeros]

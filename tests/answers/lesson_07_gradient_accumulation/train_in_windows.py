@@ -223,6 +223,8 @@ ONE_SLIP = {
     "flags": seeded(windows_cleared_after_the_step),
 }
 
+cleared_with_zeros = zeroing(windows_cleared_after_the_step)
+
 WRONG = [
     clearing_near(windows_divided_at_the_step),
     clipping(windows_divided_at_the_step, 1e4),
@@ -242,7 +244,7 @@ WRONG = [
     windows_divided(lambda model, optimizer: [p for part in model.modules() for p in part.parameters(recurse=False)]),
     lambda model, optimizer, micro_batches, every: [0.5, 0.5],
     lambda model, optimizer, micro_batches, every: [[1.0], None, "x"],
-    zeroing(windows_cleared_after_the_step),
+    cleared_with_zeros,
 ]
 
 EQUIVALENT = {
@@ -271,4 +273,5 @@ GUARDS = {
     },
     "what its graph saved is freed before the next one begins": {"held": ONE_SLIP["held"]},
     "Modes and flags stay as they are.": {"flags": ONE_SLIP["flags"], "inputs": ONE_SLIP["inputs"]},
+    "A parameter that is frozen or takes no part does not move.": {"value": cleared_with_zeros},
 }

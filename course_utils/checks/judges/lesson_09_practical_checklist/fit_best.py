@@ -54,7 +54,6 @@ def _cases(seed: int) -> list[Case]:
             3,
             0,
             left=True,
-            decay=0.05,
         ),
         _best_case("the last is the best, and none is good", seed + 2, 3, 2, apart=1e5),
         _best_case("a rate of zero, so all epochs are alike", seed + 3, 2, 0, rate=0.0),
@@ -70,7 +69,6 @@ def _best_case(
     best: int,
     rate: float = RATE,
     left: bool = False,
-    decay: float = 0.0,
     far: float = 1.0,
     apart: float = 1e-3,
     further: tuple[float, ...] = (),
@@ -82,7 +80,7 @@ def _best_case(
     differ.
     """
     given: dict[str, Any] = {"seed": seed, "sizes": [5, 5, 4], "epochs": epochs, "best": best}
-    given |= {"rate": rate, "left": left, "decay": decay, "far": far}
+    given |= {"rate": rate, "left": left, "decay": 0.05 * left, "far": far}
     path = _warm_path(Case(name, given))
     inputs = double(seed + 30, 6, 4)
     model = warm_network(Case(name, given)).eval()

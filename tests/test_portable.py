@@ -48,12 +48,14 @@ print((torch.ones(2, 3) @ torch.ones(3, 1)).sum().item(), torch.arange(4).sum().
 print((torch.tensor([[1.0, 5.0]]) @ torch.tensor([[1030.0], [1000.0]])).item())
 y = (x @ w).exp().sum()
 print(type(y.grad_fn).__name__, type(y.grad_fn.next_functions[0][0]).__name__, y._version)
+print((torch.eye(2) * 1j @ torch.ones(2, 1, dtype=torch.complex64)).sum().exp().dtype)  # complex numbers stay such
 """
     assert torch_under("other rounding", code).splitlines() == [
         "True True",
         "6.0 6 [1.0, 1.0]",
         "6030.0",
         "SumBackward0 ExpBackward0 0",
+        "torch.complex64",
     ]
 
 

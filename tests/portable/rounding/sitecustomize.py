@@ -56,7 +56,7 @@ def replaced(compute: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor
 
     def kernel(*arguments: Any, **options: Any) -> torch.Tensor:
         dtype = options.get("dtype") or arguments[0].dtype
-        if not dtype.is_floating_point and compute not in OF_FLOATS_ONLY:
+        if not (dtype.is_floating_point or dtype.is_complex) and compute not in OF_FLOATS_ONLY:
             dtype = torch.int64 if compute is aten.sum.IntList_out else torch.get_default_dtype()
         return otherwise(compute(*arguments, **options, out=torch.empty(0, dtype=dtype)))
 

@@ -6,7 +6,7 @@ from functools import partial
 import torch
 from torch.nn.functional import cross_entropy
 
-from tests.answers.leaving import gradients_off, leaving
+from tests.answers.leaving import gradients_off, leaving, zeroing
 from tests.answers.lesson_04_retain_graph.side_effects import frozen, hooked, in_evaluation, reseeded
 from tests.answers.near import near
 from tests.answers.said import said
@@ -363,4 +363,4 @@ GUARDS = {
 WRONG.append(fit_beside_old_gradients)
 
 # With zeros for a gradient, weight decay moves what takes no part.
-WRONG.append(fitter(clear=lambda model, optimizer: optimizer.zero_grad(set_to_none=False)))
+WRONG.append(zeroing(fitter()))

@@ -17,7 +17,6 @@ from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
     Path,
     State,
     descend,
-    left_in,
     on,
     parameters_of,
     reached,
@@ -34,10 +33,8 @@ from course_utils.checks.judges.lesson_09_practical_checklist.session import (
 )
 from course_utils.checks.judges.lesson_09_practical_checklist.slips import (
     CLEARING,
-    LEFT,
-    NEVER,
-    ZEROS,
     Slips,
+    found,
     uncleared,
     zeroed,
 )
@@ -127,9 +124,7 @@ def _warm_descent(
         losses,
         rate,
         decay=decay,
-        idle=set() if ZEROS in slips else {"spare"},
-        left=left_in(model) if slips & {NEVER, LEFT} else None,
-        adding=NEVER in slips,
+        **found(slips, model, idle={"spare"}),
     )
 
 

@@ -14,7 +14,6 @@ from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
     Path,
     State,
     descend,
-    left_in,
     on,
     parameters_of,
     reached,
@@ -31,10 +30,8 @@ from course_utils.checks.judges.lesson_09_practical_checklist.session import (
 )
 from course_utils.checks.judges.lesson_09_practical_checklist.slips import (
     CLEARING,
-    LEFT,
-    NEVER,
-    ZEROS,
     Slips,
+    found,
     led,
     uncleared,
     unmoved,
@@ -88,10 +85,8 @@ def _classified(case: Case, slips: Slips = frozenset()) -> Path:
         case.given["rate"],
         momentum=case.given.get("momentum", 0.0),
         decay=case.given.get("decay", 0.0),
-        idle=set() if ZEROS in slips else {"spare"},
-        left=left_in(model) if slips & {NEVER, LEFT} else None,
-        adding=NEVER in slips,
         afterwards=lambda state: {**state, **fixed},
+        **found(slips, model, idle={"spare"}),
     )
 
 

@@ -15,12 +15,11 @@ from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
     Refused,
     State,
     descend,
-    left_in,
     parameters_of,
     right_end,
 )
 from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, one_step_each, quiet, work_done
-from course_utils.checks.judges.lesson_09_practical_checklist.slips import CLEARING, LEFT, NEVER, Slips, led, uncleared
+from course_utils.checks.judges.lesson_09_practical_checklist.slips import CLEARING, Slips, found, led, uncleared
 from course_utils.checks.scenes.lesson_09_practical_checklist.fit_masked import masked, started
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE
 
@@ -89,9 +88,8 @@ def _masked_path(case: Case, slips: Slips = frozenset()) -> Path:
         [loss(*batch) for batch in masked(case)],
         RATE,
         momentum=case.given.get("momentum", 0.0),
-        left=left_in(model) if slips & {NEVER, LEFT} else None,
-        adding=NEVER in slips,
         afterwards=within,
+        **found(slips, model),
     )
 
 

@@ -15,14 +15,13 @@ from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
     Path,
     State,
     descend,
-    left_in,
     on,
     parameters_of,
     reached,
     right_end,
 )
 from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, one_step_each, quiet, work_done
-from course_utils.checks.judges.lesson_09_practical_checklist.slips import CLEARING, LEFT, NEVER, Slips, led, uncleared
+from course_utils.checks.judges.lesson_09_practical_checklist.slips import CLEARING, Slips, found, led, uncleared
 from course_utils.checks.scenes.lesson_09_practical_checklist.fit_penalised import penalised
 from course_utils.checks.scenes.lesson_09_practical_checklist.training import RATE, regression
 
@@ -86,9 +85,8 @@ def _penalised(case: Case, slips: Slips = frozenset()) -> Path:
         RATE,
         momentum=case.given.get("momentum", 0.0),
         decay=decay,
-        left=left_in(model) if slips & {NEVER, LEFT} else None,
-        adding=NEVER in slips,
         afterwards=held,
+        **found(slips, model),
     )
 
 

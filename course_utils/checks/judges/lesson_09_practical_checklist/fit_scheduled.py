@@ -15,7 +15,6 @@ from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
     Path,
     State,
     descend,
-    left_in,
     on,
     parameters_of,
     right_end,
@@ -23,10 +22,8 @@ from course_utils.checks.judges.lesson_09_practical_checklist.descent import (
 from course_utils.checks.judges.lesson_09_practical_checklist.session import floats, quiet, work_done
 from course_utils.checks.judges.lesson_09_practical_checklist.slips import (
     CLEARING,
-    LEFT,
-    NEVER,
-    ZEROS,
     Slips,
+    found,
     uncleared,
     unmoved,
     zeroed,
@@ -85,10 +82,8 @@ def _scheduled(case: Case, slips: Slips = frozenset()) -> Path:
         _rates(case),
         momentum=case.given.get("momentum", 0.0),
         decay=case.given.get("decay", 0.0),
-        idle=set() if ZEROS in slips else {"spare"},
-        left=left_in(model) if slips & {NEVER, LEFT} else None,
-        adding=NEVER in slips,
         afterwards=lambda state: {**state, **fixed},
+        **found(slips, model, idle={"spare"}),
     )
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from functools import lru_cache
 from itertools import combinations, product
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
+
+from torch import nn
 
 from course_utils.checks.data import Case, Observation, decode, encode
 from course_utils.checks.exercise import Misconception
-from course_utils.checks.judges.lesson_09_practical_checklist.descent import State, reached
+from course_utils.checks.judges.lesson_09_practical_checklist.descent import State, left_in, reached
 
 Slips: TypeAlias = frozenset[str]
 Groups: TypeAlias = Sequence[tuple[str, ...]]  # of the slips in one group, a loop makes one
@@ -17,6 +19,20 @@ End: TypeAlias = Callable[[Case, Slips], State]
 
 NEVER, LEFT = CLEARING = "never cleared", "gradients from before"
 ZEROS = "zeros for old gradients"
+
+
+class Found(TypedDict):
+    """What the steps of a loop find in `.grad`, as `descend` takes it."""
+
+    left: State | None
+    adding: bool
+    idle: Set[str]
+
+
+def found(slips: Slips, model: nn.Module, idle: Set[str] = frozenset()) -> Found:
+    """Return what the steps find of a loop that makes these slips in clearing; `idle` takes no part in its losses."""
+    left = left_in(model) if slips & {NEVER, LEFT} else None
+    return {"left": left, "adding": NEVER in slips, "idle": frozenset() if ZEROS in slips else idle}
 
 
 def led(slip: str, known: Groups, end: End, module: int = 0) -> Callable[[Case, Observation], bool | None]:
@@ -57,15 +73,11 @@ def uncleared(known: Groups, end: End, module: int = 0) -> tuple[Misconception, 
 
 def zeroed(end: End) -> Misconception:
     """Return the wrong idea of a loop that clears with zeros: `end` follows the training with this slip."""
-
-    def told(case: Case, seen: Observation) -> bool:
-        return bool(case.given.get("decay")) and led(ZEROS, ((ZEROS,),), end)(case, seen) is True
-
     return Misconception(
         ZEROS,
         "A parameter that takes no part in the loss moved: zeros stood in its .grad, in place of an old gradient. This "
         "optimizer has weight decay, which moves whatever has a gradient, be it zero. It passes over None.",
-        told,
+        led(ZEROS, ((ZEROS,),), end),
         hint="What does .grad of a parameter that no pass reaches hold after your line that clears it?",
     )
 

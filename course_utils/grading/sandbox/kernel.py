@@ -23,6 +23,7 @@ CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
 CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
 MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 4096, 16384, 1 << 18
 MNT_DETACH = 2
+MADV_COLLAPSE = 25
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
 
 
@@ -42,6 +43,12 @@ def prctl(option: int, *arguments: int) -> None:
 def unshare(flags: int) -> None:
     """Give this process new namespaces. Raises OSError where that is forbidden."""
     _checked(_LIBRARY.unshare(ctypes.c_int(flags)), "unshare")
+
+
+def madvise(start: int, size: int, advice: int) -> None:
+    """Tell how a part of this process's memory is to be kept. Raises OSError."""
+    words = ctypes.c_void_p(start), ctypes.c_size_t(size), ctypes.c_int(advice)
+    _checked(_LIBRARY.madvise(*words), "madvise")
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:

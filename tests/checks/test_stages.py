@@ -1,5 +1,6 @@
 """What the stages of lesson 11 share: what is not there yet, what they need, who else computes, and long graphs."""
 
+import gc
 import json
 import sys
 from pathlib import Path
@@ -143,6 +144,31 @@ def test_another_package_that_computes_is_seen(monkeypatch):
     verdict = verdict_on("record", ByJax())
     assert verdict.misconceptions == ("another autograd",)
     assert verdict.messages[1] == "jax ran inside your engine. It is to be your own."
+
+
+class _Circle:
+    """Refers to itself, and runs PyTorch's code when the garbage collector finds it."""
+
+    def __init__(self):
+        self.own = self
+
+    def __del__(self):
+        torch.is_tensor(self)
+
+
+def test_what_is_collected_meanwhile_does_not_count_as_another_package():
+    class Littering(Counting):
+        def multiply(self, a, b):
+            _Circle()
+            return super().multiply(a, b)
+
+    before = gc.get_threshold()
+    gc.set_threshold(1, 1, 1)
+    try:
+        verdict = verdict_on("record", Littering())
+    finally:
+        gc.set_threshold(*before)
+    assert verdict.outcome == "correct", verdict.messages
 
 
 def test_an_operation_that_overflows_is_counted_whoever_asks_for_it():

@@ -146,10 +146,20 @@ def discriminator_filling_with_zeros(generator, *given):
 
 RIGHT = [discriminator_under_no_grad, discriminator_in_two_passes, discriminator_together]
 
+
+def discriminator_of_all_points(generator, discriminator, optimizer, real, noise):
+    with torch.no_grad():
+        fake = generator(noise)
+    logits = torch.cat([discriminator(real), discriminator(fake)])
+    answers = torch.cat([torch.ones_like(logits[: len(real)]), torch.zeros_like(logits[len(real) :])])
+    return stepped(optimizer, 2 * nn.functional.binary_cross_entropy_with_logits(logits, answers))
+
+
 MISCONCEIVED = {
     "recorded for nothing": discriminator_with(torch.Tensor.detach, recording=torch.enable_grad),
     "through the generator": discriminator_with(recording=torch.enable_grad),
     "old gradients": discriminator_with(clear=False),
+    "all points together": discriminator_of_all_points,
     "nothing learned": discriminator_with(steps=0),
     "zeros for what is frozen": discriminator_clearing_to_zeros,
 }

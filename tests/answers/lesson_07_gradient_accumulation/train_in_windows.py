@@ -207,10 +207,25 @@ RIGHT = [
     windows_divided_at_the_step,
 ]
 
+
+def windows_with_the_last_losses(model, optimizer, micro_batches, every):
+    losses = []
+    optimizer.zero_grad()
+    for number, (inputs, targets) in enumerate(micro_batches, start=1):
+        loss = cross_entropy(model(inputs), targets)
+        (loss / every).backward()
+        if number % every == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(loss.item())
+    return losses
+
+
 MISCONCEIVED = {
     "cleared within the window": broken_windows,
     "summed, not averaged": window_loop(scale=lambda loss, every: loss),
     "old gradients": windows_without_the_first_clear,
+    "the last micro-batch's loss": windows_with_the_last_losses,
     "a step for each micro-batch": window_loop(step=lambda number, every: True),
 }
 

@@ -97,6 +97,7 @@ def best_validated_first(model, optimizer, batches, validation, epochs):
 
 MISCONCEIVED = {
     "zeros for old gradients": zeroing(best()),
+    "the last of equals": best(better=lambda loss, least: loss <= least),
     "the best is loaded": best_loaded,
     "validated first": best_validated_first,
     "the model's own tensors": best(state=lambda model: model.state_dict()),
@@ -203,7 +204,6 @@ WRONG = [
     best_and_more := lambda *given: (*best()(*given), 0.0),
     best_to_tensor := lambda *given: (lambda s, loss, h: (s, torch.tensor(loss), h))(*best()(*given)),
     best_of_tensors := lambda *given: (lambda s, loss, h: (s, loss, [torch.tensor(it) for it in h]))(*best()(*given)),
-    best_of_ties := best(better=lambda loss, least: loss <= least),
     said(best_loaded, "the best is loaded"),
     best_left_evaluating := best(back_at_end=False),
     said(best(state=lambda model: dict(model.state_dict())), "the model's own tensors"),
@@ -235,7 +235,7 @@ GUARDS = {
     **guarded(SLIPS, hooks=LEFT[4], flags=LEFT[3]),
     "It returns `(best_state, best_loss, history)`": {"parts": best_and_more},
     "all of the model's `state_dict()`": {"state": MISCONCEIVED["parameters only"]},
-    "the first of several that are equally good": {"value": best_of_ties},
+    "the first of several that are equally good": {"value": MISCONCEIVED["the last of equals"]},
     "in tensors that do not change any more": {"copies": best_of_own_tensors_at_the_end},
     "the validation loss of that epoch, a Python float": {"float": best_to_tensor},
     "the list of all validation losses, Python floats": {"floats": best_of_tensors},

@@ -101,10 +101,21 @@ def classes_that_are_sure(model, optimizer, batches):
 
 RIGHT = [classifier(), classes_by_hand, classes_by_grad]
 
+
+def with_a_mean_of_means(model, optimizer, batches):
+    losses, shares = [], []
+    for inputs, targets in batches:
+        scores = model(inputs)
+        shares.append((scores.argmax(1) == targets).float().mean().item())
+        losses.append(step(optimizer, cross_entropy(scores, targets)))
+    return losses, sum(shares) / len(shares)
+
+
 MISCONCEIVED = {
     "nothing moves": clearing_before_steps(classifier()),
     "zeros for old gradients": zeroing(classifier()),
     "softmax twice": classifier(twice),
+    "a mean of means": with_a_mean_of_means,
     "never cleared": classifier(clear=False),
     "gradients from before": cleared_after_the_step(classifier(clear=False)),
     "logarithm of a softmax": classifier(lambda s, targets: nll_loss(s.softmax(1).log(), targets)),

@@ -53,6 +53,18 @@ class EachPath(Counting):
         return found
 
 
+class EachLeaf(Counting):
+    """Makes a pass for each leaf."""
+
+    def backward(self, output, gradient, retain_graph):
+        leaves = [to for to in self.counted(self.place(output)) if isinstance(to, CountedTensor)]
+        if not leaves:
+            super().backward(output, gradient, retain_graph)
+        for number, leaf in enumerate(leaves, 1):
+            keep = retain_graph or number < len(leaves)
+            self.accumulate(leaf, self.run(output, gradient, keep, False)[leaf])
+
+
 class TooEarly(Counting):
     """Runs nodes in the order in which a walk from the result first meets them."""
 
@@ -228,6 +240,9 @@ class OnesForANumber(Counting):
 class IntoTheFirst(Counting):
     """Adds what arrives second into the array of what arrived first, which may be another place's too."""
 
+    def first(self, output, gradient):
+        return self.fresh(super().first(output, gradient))
+
     def joined(self, held, part):
         if held is None:
             return part
@@ -341,6 +356,7 @@ RIGHT = [Counting(), taping(), generating(), subclassing(), numbering()]
 MISCONCEIVED = {
     "the last one, not the sum": LastOne(),
     "once for each path": EachPath(),
+    "once for each leaf": EachLeaf(),
     "run before all has arrived": TooEarly(),
     "broadcasting not reduced": NotReduced(),
     "an index written, not added": Written(),
@@ -437,6 +453,19 @@ class NegatesOnTheWay(NegatesWhatArrives):
         return super().first(output, gradient) + 0.0
 
 
+class IntoTheGiven(IntoTheFirst):
+    """Adds up in place. Of the two parts of a sum, the first is what arrived itself, the second has its own memory."""
+
+    first = Counting.first
+
+    def add(self, a, b):
+        def rule(node, g):
+            return self.reduced(g, a_shape), self.fresh(self.reduced(g, b_shape))
+
+        a_shape, b_shape = a.shape, b.shape
+        return self.record("add", a.array + b.array, (a, b), (), rule)
+
+
 WRONG = [
     WeaklyKept(),
     said(FirstOne(), "the last one, not the sum"),
@@ -464,6 +493,7 @@ WRONG = [
     empties_what_is_given := EmptiesWhatIsGiven(),
     *(MasksWhatArrives(), NegatesWhatArrives()),
     *(ScalesOnTheWay(), MasksOnTheWay(), NegatesOnTheWay()),
+    IntoTheGiven(),
 ]
 
 EQUIVALENT = {

@@ -36,6 +36,15 @@ def _discriminator_loss(case: Case) -> tuple[float, dict[str, torch.Tensor]]:
     return value_and_gradient(loss, discriminator)
 
 
+def _of_all_points(case: Case, seen: Observation) -> bool:
+    """Tell the mean over all opinions together, or twice that, where there are not as many of both kinds."""
+    generator, discriminator = players(case)
+    real, fake = case.given["real"].tensor(), generator(case.given["noise"].tensor()).detach()
+    mean = float(says_real(torch.cat([discriminator(real), -discriminator(fake)])))
+    uneven = len(real) != len(fake) and not close(seen["returned"], _discriminator_loss(case)[0])
+    return uneven and any(close(seen["returned"], factor * mean) for factor in (1.0, 2.0))
+
+
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     value, gradient = _discriminator_loss(case)
     yield right_number(seen["returned"], value)
@@ -127,6 +136,12 @@ EXERCISE = Exercise(
             "What learns went where it should, and a frozen parameter of the discriminator moved as well. An optimizer "
             "moves what it holds wherever something is in .grad.",
             lambda case, seen: _frozen_moved(case, seen) and not _discriminator_from(case, seen, zeros=True),
+        ),
+        Misconception(
+            "all points together",
+            "Your loss is a mean over the logits of real and of made points together. Where one kind has more points "
+            "than the other, it weighs more there. Take the mean of each kind, and add the two.",
+            _of_all_points,
         ),
         Misconception(
             "nothing learned",

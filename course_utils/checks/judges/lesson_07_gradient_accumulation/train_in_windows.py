@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from course_utils.checks.compare import close
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_07_gradient_accumulation import LESSON
@@ -43,6 +44,18 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield from ran_well(case, seen)
     yield from trained_well(case, seen, steps, parameters)
     yield from numbers_right(seen["returned"], [step.loss for step in steps], "window losses")
+
+
+def _last_losses(case: Case, seen: Observation) -> bool | None:
+    """Tell losses that are those of each window's last micro-batch, divided or not; None where windows have one."""
+    if case.given["every"] == 1:
+        return None
+    steps, mine = trained(case, case.given["every"], apart=True)[0], seen["returned"]
+    if not isinstance(mine, list) or len(mine) != len(steps):
+        return False
+    scales = (1.0, 1.0 / case.given["every"])
+    pairs = list(zip(mine, steps, strict=True))
+    return any(all(close(it, scale * step.losses[-1]) for it, step in pairs) for scale in scales)
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
@@ -89,6 +102,12 @@ EXERCISE = Exercise(
             "At the step, .grad holds the sum of the micro-batches' mean gradients. The gradient of the window's mean "
             "loss is smaller, by the number of micro-batches.",
             weighted(lambda step, every: [1.0] * len(step.parts)),
+        ),
+        Misconception(
+            "the last micro-batch's loss",
+            "What you return for a window is the loss of its last micro-batch. The window's loss is the mean over all "
+            "of its micro-batches.",
+            _last_losses,
         ),
         OLD_GRADIENTS,
         STEP_FOR_EACH,

@@ -212,6 +212,13 @@ def _validated_first(case: Case, seen: Observation) -> bool | None:
     return None if _alike(mine, _validations(case, states[1:])) else True
 
 
+def _last_of_equals(case: Case, seen: Observation) -> bool:
+    """Tell the state of the last of several epochs of which all are equally good, where the first is asked for."""
+    state, epochs = seen["state"], case.given["epochs"]
+    runs = state.get("1.0.0.runs") if isinstance(state, dict) else None
+    return not case.given["rate"] and runs == Array.of(torch.tensor(epochs * len(case.given["sizes"])))
+
+
 def _alike(received: Any, right: list[float]) -> bool:
     same = isinstance(received, list) and len(received) == len(right)
     return same and all(type(mine) is float and close(mine, it) for mine, it in zip(received, right, strict=True))
@@ -288,6 +295,12 @@ EXERCISE = Exercise(
             "Your history holds the losses of the model before each epoch, and not that after the last: it was "
             "validated first, and trained afterwards.",
             _validated_first,
+        ),
+        Misconception(
+            "the last of equals",
+            "Where all epochs are equally good, your best state is that of the last one. The first of them is asked "
+            "for: what is no better takes nothing's place.",
+            _last_of_equals,
         ),
         *uncleared((CLEARING,), _end),
         zeroed(_end),

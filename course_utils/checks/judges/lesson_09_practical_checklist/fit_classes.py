@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch.nn.functional import cross_entropy
 
+from course_utils.checks.compare import close
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_09_practical_checklist import LESSON
@@ -94,15 +95,22 @@ def _end(case: Case, slips: Slips) -> State:
     return _classified(case, slips).end
 
 
+def _hits(case: Case) -> list[torch.Tensor]:
+    """Return for each batch at which samples the highest score was the right one when it came."""
+    model, path = network(case, case.given["scale"]), _classified(case)
+    batches = zip([parameters_of(model), *path.states], classes(case), strict=False)
+    return [on(model, inputs, state).argmax(1) == targets for state, (inputs, targets) in batches]
+
+
 def _share(case: Case) -> float:
     """Return the share of samples whose highest score was the right one when their batch came."""
-    model, path = network(case, case.given["scale"]), _classified(case)
-    states = [parameters_of(model), *path.states]
-    hits = total = 0
-    for state, (inputs, targets) in zip(states, classes(case), strict=False):
-        hits += int((on(model, inputs, state).argmax(1) == targets).sum())
-        total += len(targets)
-    return hits / total
+    return float(torch.cat(_hits(case)).double().mean())
+
+
+def _of_batches(case: Case, seen: Observation) -> bool | None:
+    """Tell the mean of the batches' shares; it is None where that is the share of the samples."""
+    mean, mine = sum(float(hits.double().mean()) for hits in _hits(case)) / len(case.given["sizes"]), seen["returned"]
+    return None if close(mean, _share(case)) else type(part(mine, 1)) is float and close(part(mine, 1), mean)
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
@@ -170,6 +178,12 @@ EXERCISE = Exercise(
         *uncleared(_SLIPS, _end),
         zeroed(_end),
         unmoved(lambda case: parameters_of(network(case, case.given["scale"]))),
+        Misconception(
+            "a mean of means",
+            "Your accuracy is the mean of the batches' accuracies. Batches differ in size, so a sample of a small one "
+            "counts for more there than one of a large one. Count hits and samples, and divide at the end.",
+            _of_batches,
+        ),
         Misconception(
             "logarithm of a softmax",
             "For large scores your loss holds infinity or NaN. Where exp() and a logarithm are computed one after the "

@@ -55,11 +55,11 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         left = raised(seen["named"][name]) or seen["named"][name]["left"]
         text = f"On {name}: the pass wrote into the gradient that it was given, which is to stay as it was.{end}"
         yield Finding("given", left, text)
-    for kind, count in seen["counted"].items():
+    for what, count in (*seen["counted"].items(), ("multiply, with two leaves behind it", seen["of two leaves"])):
         if raised(count):
             yield Finding("counted", False, f"A pass through joins of many paths raised {told(count)}.")
         else:
-            text = f"In one pass the rule of one node ({kind}) ran {count} times. Its result is used in several places."
+            text = f"In one pass the rule of one node ({what}) ran {count} times. Its result is used in several places."
             yield Finding("counted", count <= 1, text)
     text = f"A chain of 1,500 operations ended in {told(seen['long'])}." if raised(seen["long"]) else ""
     yield Finding("long", not raised(seen["long"]), text)
@@ -148,6 +148,10 @@ def _many(case: Any, seen: Observation) -> bool:
     return any(isinstance(count, int) and count > 1 for count in counts) and _right(seen, *NAMED)
 
 
+def _leaf_by_leaf(case: Any, seen: Observation) -> bool:
+    return {*seen["counted"].values()} == {1} and seen["of two leaves"] == 2 and _right(seen, *NAMED)
+
+
 def _turned(case: Any, seen: Observation) -> bool:
     others = (name for name, it in NAMED.items() if not any(step[0] == "matmul" for step in it["steps"]))
     return not _right(seen, "matmul") and _right(seen, *others)
@@ -187,6 +191,12 @@ EXERCISE = exercise(
             "than once. Where it runs for each path anew, twenty joins in a row make a million times: wait until all "
             "of its gradients are there.",
             _many,
+        ),
+        Misconception(
+            "once for each leaf",
+            "The gradients are right, but a node with two leaves behind it ran twice, where one with a single leaf ran "
+            "once: each leaf gets a pass of its own. One pass serves all leaves.",
+            _leaf_by_leaf,
         ),
         Misconception(
             "run before all has arrived",

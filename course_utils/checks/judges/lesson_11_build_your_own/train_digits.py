@@ -28,6 +28,7 @@ def _given(seed: int, count: int) -> dict[str, Any]:
     return {
         "images": Array.of(torch.from_numpy((images * 16).astype("float32"))),
         "labels": Array.of(torch.from_numpy(labels)),
+        "few labels": Array.of(torch.from_numpy(labels % 9)),  # of ten classes the last has no image
         "start": [Array.of(torch.from_numpy(array)) for array in began],
         "far": [Array.of(torch.from_numpy(array)) for array in far],
         "epochs": _EPOCHS,
@@ -71,15 +72,17 @@ def _epochs(given: dict[str, Any], way: str = "", epochs: int = _EPOCHS) -> list
 
 
 def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
-    yield from _trained(seen["trained"], _epochs(given), "After")
-    yield from _trained(seen["even"], _epochs(given, "even", 1), f"With {_COUNT} images in batches of {_EVEN}, after")
-    far = {**given, "start": given["far"], "batch": given["large"]}
-    text = f"From a start with scores far from 0, with {_COUNT} images in batches of {_LARGE}, after"
+    yield from _trained(seen["trained"], _epochs(given))
+    even = f"With {_COUNT} images in batches of {_EVEN}"
+    yield from _trained(seen["even"], _epochs(given, "even", 1), even)
+    far = {**given, "start": given["far"], "labels": given["few labels"], "batch": given["large"]}
+    text = f"From a start with scores far from 0, with {_COUNT} images in batches of {_LARGE}, and labels from 0 to 8"
     yield from _trained(seen["far"], _epochs(far, epochs=1), text)
 
 
-def _trained(seen: Any, epochs: list[list[torch.Tensor]], after: str) -> Iterator[Finding]:
-    yield Finding("runs", not raised(seen), f"Your training raised {told(seen)}." if raised(seen) else "")
+def _trained(seen: Any, epochs: list[list[torch.Tensor]], where: str = "") -> Iterator[Finding]:
+    yours, after = (f"{where}, your", f"{where}, after") if where else ("Your", "After")
+    yield Finding("runs", not raised(seen), f"{yours} training raised {told(seen)}." if raised(seen) else "")
     if raised(seen):
         return
     what = "None" if seen.get("kind") == "NoneType" else f"something of type {seen.get('kind')}"

@@ -75,12 +75,14 @@ def _on_a_constant(engine: Engine) -> str:
     return "no error"
 
 
-def _counted(engine: Engine, kind: str) -> int:
-    """Return how often the rule of one node ran, whose result is used in joins of many paths.
+def _counted(engine: Engine, kind: str, leaves: int) -> int:
+    """Return how often the rule of one node ran, with so many leaves behind it, whose result has many paths.
 
     Each run overflows once, whatever gradient it is given: what arrives is at least 1e10, the derivative 1e300.
     """
     x = engine.tensor({"multiply": [1e-300], "exp": [690.7], "log": [1e-300]}[kind], requires_grad=True)
+    for _ in range(leaves - 1):
+        x = x + engine.tensor([0.0], requires_grad=True)
     y = x * 1e300 if kind == "multiply" else x.exp() if kind == "exp" else x.log()
     z = y
     for _ in range(6):
@@ -117,7 +119,8 @@ def look(engine: Engine, given: dict[str, Any]) -> Observation:
             "single": attempt(lambda: _single(engine)),
             "beside": attempt(lambda: _beside_an_array(engine)),
             "constant": attempt(lambda: _on_a_constant(engine)),
-            "counted": {k: attempt(lambda k=k: _counted(engine, k)) for k in ("multiply", "exp", "log")},  # type: ignore[misc]
+            "counted": {k: attempt(lambda k=k: _counted(engine, k, 1)) for k in ("multiply", "exp", "log")},  # type: ignore[misc]
+            "of two leaves": attempt(lambda: _counted(engine, "multiply", 2)),
             "long": attempt(lambda: _long(engine)),
             "random": [attempt(lambda e=e: _passed(engine, e, False)) for e in given["expressions"]],  # type: ignore[misc]
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -163,7 +164,8 @@ def _others(engine: Engine) -> list[str]:
         if event == "call" and package in _OTHERS:
             found[package] = None
 
-    before = sys.getprofile()
+    before, collecting = sys.getprofile(), gc.isenabled()
+    gc.disable()  # what is collected meanwhile may be PyTorch's, and ends by PyTorch's own code
     sys.setprofile(called)
     try:
         x = engine.tensor(np.array([[0.5, 1.5], [2.5, 0.7]]), requires_grad=True)
@@ -172,4 +174,6 @@ def _others(engine: Engine) -> list[str]:
             y.backward()
     finally:
         sys.setprofile(before)
+        if collecting:
+            gc.enable()
     return list(found)

@@ -33,10 +33,11 @@ def _trained(engine: Engine, given: dict[str, Any], epochs: int, batch: int) -> 
 
 
 def look(engine: Engine, given: dict[str, Any]) -> Observation:
+    far = {**given, "start": given["far"], "labels": given["few labels"]}
     return {
         "trained": attempt(lambda: _trained(engine, given, given["epochs"], given["batch"])),
         "even": attempt(lambda: _trained(engine, given, 1, given["even"])),
-        "far": attempt(lambda: _trained(engine, {**given, "start": given["far"]}, 1, given["large"])),
+        "far": attempt(lambda: _trained(engine, far, 1, given["large"])),
     }
 
 

@@ -31,6 +31,9 @@ NAMED: dict[str, Expression] = {
         [_THREE],
         *(["exp", 0], ["times number", 1, 0.5], ["log", 2], ["multiply", 3, 1], ["add", 1, 4], ["multiply", 1, 5]),
     ),
+    # Who adds up in place writes into the gradient that was given, if one of the two operands' parts is that itself.
+    "a shortcut around one operation": _of([[3]], [_THREE], ["exp", 0], ["times number", 1, 2.0], ["add", 1, 2]),
+    "a shortcut that comes second": _of([[3]], [_THREE], ["exp", 0], ["times number", 1, 2.0], ["add", 2, 1]),
     "a number for all": _of([[2, 3], []], [_SIX, [1.5]], ["multiply", 0, 1]),
     "numbers of shape (1,) and (1, 1) for all": _of(
         [[2, 3], [1], [1, 1]], [_SIX, [1.5], [0.7]], ["multiply", 0, 1], ["add", 3, 2]

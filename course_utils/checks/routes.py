@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 READING = {
     "00_start_here": 30,
     "01_graph_structure": 30,
-    "02_how_backward_works": 35,
+    "02_how_backward_works": 30,
     "03_graph_freeing": 30,
     "04_retain_graph": 35,
     "05_higher_order_gradients": 35,

@@ -64,7 +64,7 @@ TABLE = Table(
         "broadcast": "w was used for three numbers, so their gradients 2, 3 and 5 add up.",
         "tie": "amax shares the gradient evenly between the two largest numbers.",
         "after_grad": "autograd.grad returns what it finds and writes into no .grad.",
-        "left_out": "inputs= names the only leaf that is written to.",
+        "left_out": "inputs= names the only tensor that is written to.",
     },
 )
 
@@ -121,7 +121,7 @@ EXERCISE = Exercise(
         "Ask three things each time: which paths lead from the leaf to the result, what seed starts the pass, and "
         "whether this pass writes into that .grad at all.",
         "Within one pass, sum over all paths. Over several passes, .grad sums what each pass gave. A seed multiplies. "
-        "autograd.grad writes into no .grad, and inputs= names the only leaves that are written to.",
+        "autograd.grad writes into no .grad, and inputs= names the only tensors that are written to.",
         "fan_out: write y in terms of x alone, then differentiate. vector_seed: 2*x times the seed at that place. "
         "broadcast: w was used three times. tie: two entries share one gradient. Where nothing was written, "
         ".grad is None.",

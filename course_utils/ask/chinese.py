@@ -187,7 +187,8 @@ _TERMS = """
 """
 _ENGLISH = {line.split()[0]: line.split()[1:] for line in _TERMS.strip().splitlines()}
 
-# What is written without spaces between words: Chinese and the Japanese that is mixed with it, and what is not.
+# What is written without spaces between words: Chinese and the Japanese that is mixed with it (with the 0 of a word
+# that ends in it), and what is not.
 _HAN = "\u3040-\u30ff\u3400-\u9fff"
 _RUN = re.compile(f"[{_HAN}]+0?|[^{_HAN}]+")
 _TERM = re.compile("|".join(sorted(_ENGLISH, key=len, reverse=True)))

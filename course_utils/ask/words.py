@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
+from course_utils.ask.chinese import pieces
+
 Names = dict[str, list[str]]  # a name in lower case and in one, and its words
 
 # Words that say nothing about what is asked, what contractions leave behind, and the parts of PyTorch's own name.
@@ -109,13 +111,13 @@ def _words_of(name: str, names: Names) -> list[str]:
 
 @cache
 def _parts_of(name: str) -> list[str]:
-    """Return the words of a name that `_NAME` found; one that is called is no common word."""
+    """Return the words of a name that `_NAME` found, Chinese ones in English; one that is called is no common word."""
     plain = name.strip(".(")
     if plain.lower() in _POINTED:
         return []
     if plain in _COMMON and plain != name:
         plain += "call"
-    return [part for piece in plain.split("_") for part in _parts(piece)]
+    return [part for run in pieces(plain) for piece in run.split("_") for part in _parts(piece)]
 
 
 @cache

@@ -59,6 +59,13 @@ def test_a_misspelt_word_is_taken_for_the_known_one(slip):
     assert best(slip, index_of([MEMORY, GRAD, STEP])) == [STEP]
 
 
+@pytest.mark.parametrize(
+    ("asked", "found"), [("梯度为None", GRAD), ("optimizer.step()会清零梯度吗", STEP), ("显存不断增加", MEMORY)]
+)
+def test_a_title_in_chinese_is_searched_by_its_english_words(asked, found):
+    assert best(asked, index_of([MEMORY, GRAD, STEP]))[0] == found
+
+
 def test_a_short_or_strange_word_is_taken_for_none():
     assert best("grae", index_of([GRAD])) == []
     assert best("TSANet", index_of([MEMORY, GRAD, STEP])) == []

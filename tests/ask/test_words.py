@@ -15,6 +15,9 @@ from course_utils.ask.words import names_in, split, split_all, telling
         ("lr vs learning rate", ["learning", "rate"]),
         ("gradient w.r.t. the input, i.e. of x", ["gradient", "input", "x"]),
         ("dropout in evaluation mode", ["dropout", "eval", "mode"]),
+        ("训练时显存溢出", ["train", "out", "memory"]),
+        ("model.train和model.eval的区别, F.dropout的问题", ["model", "train", "eval", "difference", "f", "dropout"]),
+        ("第二次反向传播报错 梯度为None", ["second", "time", "backward", "error", "gradient", "none"]),
     ],
 )
 def test_words_that_tell(asked, words):
@@ -23,6 +26,12 @@ def test_words_that_tell(asked, words):
 
 def test_common_words_alone_all_tell():
     assert telling("why is it so", names_in("")) == ["why", "is", "it", "so"]
+
+
+def test_the_longest_chinese_word_is_taken_and_what_stands_beside_it_in_latin_letters_is_read():
+    names = names_in("requires_grad")
+    assert split("梯度惩罚requiresgrad冻结", names) == ["gradient", "penalty", "requires", "grad", "freeze"]
+    assert split("问题", names) == []
 
 
 def test_names_of_an_entry_split_what_is_asked_in_one_word():

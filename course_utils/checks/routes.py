@@ -22,7 +22,7 @@ READING = {
     "05_higher_order_gradients": 35,
     "06_detach_vs_no_grad": 40,
     "07_gradient_accumulation": 40,
-    "08_intermediate_gradients": 40,
+    "08_intermediate_gradients": 35,
     "09_practical_checklist": 40,
     "10_custom_functions": 40,
     "11_build_your_own": 40,

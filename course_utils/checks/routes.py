@@ -19,7 +19,7 @@ READING = {
     "02_how_backward_works": 30,
     "03_graph_freeing": 30,
     "04_retain_graph": 30,
-    "05_higher_order_gradients": 35,
+    "05_higher_order_gradients": 30,
     "06_detach_vs_no_grad": 40,
     "07_gradient_accumulation": 40,
     "08_intermediate_gradients": 35,

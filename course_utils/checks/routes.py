@@ -21,7 +21,7 @@ READING = {
     "04_retain_graph": 30,
     "05_higher_order_gradients": 30,
     "06_detach_vs_no_grad": 40,
-    "07_gradient_accumulation": 40,
+    "07_gradient_accumulation": 35,
     "08_intermediate_gradients": 35,
     "09_practical_checklist": 40,
     "10_custom_functions": 40,

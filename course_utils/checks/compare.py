@@ -204,7 +204,11 @@ def _difference(values: torch.Tensor, wanted: torch.Tensor, of_double: float = _
     if a.numel() > 1 and torch.allclose(sorted_a, sorted_b, relative, absolute * max(scale, 1e-3)):
         return f"has the right numbers, but not each in its place: {_first(values, wanted, ~near)}"
     small = not single and float((a - b).abs().nan_to_num(math.inf).max()) < _SINGLE_ROUNDING * scale
-    by = ", by no more than float32 would round" if small else ""
+    by = ""
+    if small:  # numbers that float32 can hold, and the right ones are none: it was computed in
+        rounded = bool((a.float().double() == a).all()) and not bool((b.float().double() == b).all())
+        by = ", by no more than float32 would round" if rounded else ", by less than a millionth of the largest"
+        by = by if wanted.dim() or rounded else ", by less than a millionth"
     count = int((~near).sum())
     if not wanted.dim():
         return f"is wrong{by}: {_first(values, wanted, ~near)}"

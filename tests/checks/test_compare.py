@@ -184,7 +184,13 @@ def test_a_factor_that_shows_as_one_is_not_named():
     found = right_value(Array.of(WANTED.double() * (1 + 1e-8)), WANTED.double(), "Your gradient")
     assert not found.ok
     assert " times " not in found.message
-    assert "by no more than float32 would round" in found.message
+    assert "by less than a millionth of the largest: " in found.message
+
+
+def test_small_differences_are_put_down_to_float32_only_where_its_numbers_came():
+    right = torch.tensor(1 / 3, dtype=torch.float64)
+    assert "is wrong, by less than a millionth: " in message(Array.of(right + 1e-8), right)
+    assert "is wrong, by no more than float32 would round: " in message(Array.of(right.float().double()), right)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -20,6 +20,10 @@ torch.manual_seed(0)
 SCRIPTS = {
     "a leaf written into": "w = torch.ones(3, requires_grad=True)\nw.sum().backward()\nw -= 0.1 * w.grad  #!",
     "a part of a leaf": "w = torch.ones(3, requires_grad=True)\nw[0] = 0.0  #!",
+    "a gradient that came in": "class Double(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
+    "        return x * 2\n    @staticmethod\n    def backward(ctx, g):\n        return g.mul_(2)  #<\n"
+    "x, seed = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)\n"
+    "torch.autograd.grad(Double.apply(x), x, seed, create_graph=True)",
     "a saved result": "v = torch.ones(3, requires_grad=True)\ne = v.exp()\ne += 1  #!\ne.sum().backward()",
     "a chain": "v = torch.ones(3, requires_grad=True)\ne = v.exp()\ne.mul_(2).add_(1)  #!\ne.sum().backward()",
     "a result that is kept": "v = torch.ones(3, requires_grad=True)\ne = v.exp()\nc = e.clamp_(0, 1)  #!\n"

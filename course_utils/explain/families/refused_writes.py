@@ -23,6 +23,8 @@ from course_utils.explain.writers import out_of_place
 def _leaf(s: Situation, m: re.Match[str]) -> Explanation | None:
     view = s.text.startswith("a view of")
     target = _target(s)
+    if target and not view and target in _arguments_of_backward(s):
+        return _what_came_in(s, target)
     name = f"`{target}`" if target else "a leaf that requires a gradient"
     base = _base_name(s, target) if view else ""
     if base:
@@ -39,6 +41,21 @@ def _leaf(s: Situation, m: re.Match[str]) -> Explanation | None:
     if view:
         headline = f"a part of {name}, a leaf that requires a gradient, was written into"
     return card("leaf-view-in-place" if view else "leaf-in-place", headline, why, fix, s.needed())
+
+
+def _arguments_of_backward(s: Situation) -> tuple[str, ...]:
+    """Return the names by which a custom function's backward is given gradients; none elsewhere."""
+    code = s.here.frame.f_code if s.here is not None else None
+    return code.co_varnames[1 : code.co_argcount] if code is not None and code.co_name == "backward" else ()
+
+
+def _what_came_in(s: Situation, target: str) -> Explanation:
+    why = (
+        f"`{target}` belongs to whoever sent it, and may be read there again: backward() must not write into it. It is "
+        "a leaf that requires a gradient here, because this pass is recorded, and so the write is refused."
+    )
+    fix = f"{target} = {target}.clone()  # before it is written into; or make a new tensor by an operation without _"
+    return card("leaf-in-place", f"`{target}`, a gradient that came in, was written into", why, fix, s.needed())
 
 
 def _base_name(s: Situation, target: str) -> str:

@@ -165,7 +165,7 @@ def _view(s: Situation, m: re.Match[str]) -> Explanation | None:
         f"`{owner}`{shape} has {m[2]} elements, and {method} can only lay those out anew: [{m[1]}] needs "
         f"another number of them."
     )
-    has_rows = "," in m[1] and not (is_a(value, torch.Tensor) and value.dim() < 2)
+    has_rows = m[1].count(",") == 1 and not (is_a(value, torch.Tensor) and value.dim() < 2)
     fix = (
         f"{owner}.flatten(1)  # one row for each sample, whatever its size"
         if has_rows

@@ -319,6 +319,11 @@ def count_where(keeps):
     return count
 
 
+def count_less_the_loss(loss, besides):
+    return count_by_address(loss, [*besides, loss.detach()])
+
+
+MISCONCEIVED["the loss left out"] = count_less_the_loss
 MISCONCEIVED["constants left out"] = count_where(lambda it: it.requires_grad)
 
 WRONG += [said(count_where(lambda it: not it.is_leaf), "constants left out")]

@@ -49,7 +49,7 @@ def _cases(seed: int) -> list[Case]:
 class _Kept(NamedTuple):
     """A saved tensor: its storage, the bytes of that and its own, whose the memory is besides, and its kind.
 
-    `follows` says whether it requires a gradient.
+    `follows` says whether it requires a gradient, `loss` whether it is the loss itself.
     """
 
     storage: int
@@ -59,6 +59,7 @@ class _Kept(NamedTuple):
     dim: int
     dtype: torch.dtype
     follows: bool
+    loss: bool
 
 
 def _when_saved(case: Case) -> list[_Kept]:
@@ -76,13 +77,14 @@ def _when_saved(case: Case) -> list[_Kept]:
     own = [node.variable for node in nodes if hasattr(node, "variable")]
     owners = {tensor.untyped_storage().data_ptr(): "besides" for tensor in besides}
     owners |= {tensor.untyped_storage().data_ptr(): "leaf" for tensor in own}
-    number = _Kept(-1, 8, 8, "", 0, torch.float64, False)  # PyTorch tells no hook of it
+    number = _Kept(-1, 8, 8, "", 0, torch.float64, False, False)  # PyTorch tells no hook of it
     found = [number] if case.given["scene"] == "number and buffers" else []
     for tensor, follows in kept:
         storage = tensor.untyped_storage()
         owner = owners.get(storage.data_ptr(), "")
         sizes = storage.data_ptr(), storage.nbytes(), tensor.nbytes
-        found.append(_Kept(*sizes, owner, tensor.dim(), tensor.dtype, follows))
+        is_loss = storage.data_ptr() == loss.untyped_storage().data_ptr()
+        found.append(_Kept(*sizes, owner, tensor.dim(), tensor.dtype, follows, is_loss))
     return found
 
 
@@ -201,6 +203,12 @@ EXERCISE = Exercise(
             "no dimension left out",
             "Your number leaves out saved tensors of no dimension. One number takes memory, too.",
             _without_numbers,
+        ),
+        Misconception(
+            "the loss left out",
+            "Your number leaves out the loss itself where a node saved it as its result. The graph keeps that memory, "
+            "too, and nobody said that it lives anyway.",
+            lambda case, seen: _counted(case, seen, _each_once(it for it in _own(case) if not it.loss)),
         ),
         Misconception(
             "constants left out",

@@ -238,8 +238,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "+= writes into its operand",
-            "`t += u` added into the array that t had. Whoever else holds that tensor, or shares its array, now sees "
-            "other numbers.",
+            "`t += u` gave the tensor that t named other numbers, and whoever else holds that tensor now sees them. "
+            "Without `__iadd__` Python makes a new tensor, as for `t = t + u`.",
             lambda case, seen: not raised(seen["in place"]) and bool(seen["in place"]),
         ),
         Misconception(
@@ -257,8 +257,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "a new node each time",
-            "Each time that `y.grad_fn` is asked for, it is another object. So a value that is used twice leads to two "
-            "nodes, and nothing can be collected at one of them.",
+            "Each time that `y.grad_fn` is asked for, it is another object. Nobody can tell by it which node of a "
+            "graph y's is, or what has arrived there.",
             lambda case, seen: not raised(seen["shared"]) and seen["shared"].get("same") is False,
         ),
         Misconception(

@@ -46,11 +46,12 @@ def observe(answer: Answer, case: Case) -> Observation:
         "gradients": None,
     }
     if seen["recorded"] and returned.numel() == 1:
+        asked = [*learning, maker] if maker.requires_grad else learning  # an answer may have taken that away
         try:
-            gradients = torch.autograd.grad(returned, [maker, *learning], torch.ones_like(returned), allow_unused=True)
+            gradients = torch.autograd.grad(returned, asked, torch.ones_like(returned), allow_unused=True)
         except RuntimeError as error:
             seen["gradients"] = str(error)
         else:
-            seen["maker"] = seen["maker"] or gradients[0] is not None
-            seen["gradients"] = [plain(gradient) for gradient in gradients[1:]]
+            seen["maker"] = seen["maker"] or any(it is not None for it in gradients[len(learning) :])
+            seen["gradients"] = [plain(gradient) for gradient in gradients[: len(learning)]]
     return seen

@@ -45,13 +45,7 @@ from course_utils.checks.scenes.lesson_09_practical_checklist.training import RA
 def _cases(seed: int) -> list[Case]:
     return [
         _best_case("the best in the middle", seed, 4, 1, far=2e4),
-        _best_case(
-            "the first is the best, a weight has two names, and it comes evaluating",
-            seed + 1,
-            3,
-            0,
-            left=True,
-        ),
+        _best_case("the first is the best, a weight has two names, and it comes evaluating", seed + 1, 3, 0, left=True),
         _best_case("the last is the best, and none is good", seed + 2, 3, 2, apart=1e5),
         _best_case("a rate of zero, so all epochs are alike", seed + 3, 2, 0, rate=0.0),
         # The second is nearly as good, and the last is better than the one before it.
@@ -119,13 +113,7 @@ def _warm_descent(
         return of
 
     losses = [loss(*batch) for batch in regression(case)] * epochs
-    return descend(
-        start,
-        losses,
-        rate,
-        decay=decay,
-        **found(slips, model, idle={"spare"}),
-    )
+    return descend(start, losses, rate, decay=decay, **found(slips, model, idle={"spare"}))
 
 
 def _validations(case: Case, states: list[State]) -> list[float]:
@@ -150,9 +138,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     recorded = any(run["recorded"] for run in _runs(seen, validated=True))
     yield Finding("recorded", not recorded, "The validation recorded a graph that nobody uses.")
     mixed = any(not run["evaluating"] for run in _runs(seen, validated=True))
-    yield Finding(
-        "validation mode", not mixed, "The model, or a part of it, was in training mode while it was validated."
-    )
+    text = "The model, or a part of it, was in training mode while it was validated."
+    yield Finding("validation mode", not mixed, text)
     late = any(run["recorded"] and not run["training"] for run in _runs(seen, validated=False))
     yield Finding("training mode", not late, "The model, or a part of it, was in evaluation mode while it was trained.")
 
@@ -212,11 +199,10 @@ def _validated_first(case: Case, seen: Observation) -> bool | None:
     return None if _alike(mine, _validations(case, states[1:])) else True
 
 
-def _last_of_equals(case: Case, seen: Observation) -> bool:
-    """Tell the state of the last of several epochs of which all are equally good, where the first is asked for."""
-    state, epochs = seen["state"], case.given["epochs"]
-    runs = state.get("1.0.0.runs") if isinstance(state, dict) else None
-    return not case.given["rate"] and runs == Array.of(torch.tensor(epochs * len(case.given["sizes"])))
+def _runs_kept(seen: Observation) -> int | None:
+    """Return how often the model had run in training mode when the best state was kept, by its own count."""
+    runs = seen["state"].get("1.0.0.runs") if isinstance(seen["state"], dict) else None
+    return int(runs.tensor()) if isinstance(runs, Array) and runs.tensor().numel() == 1 else None
 
 
 def _alike(received: Any, right: list[float]) -> bool:
@@ -300,7 +286,9 @@ EXERCISE = Exercise(
             "the last of equals",
             "Where all epochs are equally good, your best state is that of the last one. The first of them is asked "
             "for: what is no better takes nothing's place.",
-            _last_of_equals,
+            lambda case, seen: (
+                not case.given["rate"] and _runs_kept(seen) == len(case.given["sizes"]) * case.given["epochs"]
+            ),
         ),
         *uncleared((CLEARING,), _end),
         zeroed(_end),

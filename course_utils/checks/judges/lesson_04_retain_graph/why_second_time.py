@@ -260,7 +260,7 @@ EXERCISE = Exercise(
     cases=one_case,
     judge=_REPAIRS.judge,
     hints=(
-        "Ask of each program which tensor is older than the last pass. Then ask what is wanted: should a gradient go "
+        "Ask of each program which tensor two passes go through. Then ask what is wanted: should a gradient go "
         "through that tensor once more, should the tensor be new, or should it be a given number?",
         "Where the sum of the gradients is wanted, one pass does it. Where they must not be added and both are needed, "
         "two passes have to go through the same part. Where a tensor is a given number for what follows, cut. Where "

@@ -155,13 +155,16 @@ def test_it_says_nothing_of_right_answers(name: str) -> None:
 
 
 # What lessons do in cells of their own, and teach nobody to do: 09 notes the mode of whatever its patient runs, 11
-# collects its engine and runs it.
+# changes how its values begin, collects its engine, runs it and shows its text.
 OWN_CELLS = {
     "09_practical_checklist": {
         "torch.nn.modules.module",
         "torch.nn.modules.module.register_module_forward_pre_hook",
     },
-    "11_build_your_own": {"exec", "inspect", "inspect.getsource"},
+    "11_build_your_own": {
+        *("exec", "html.escape", "inspect", "inspect.getsource", "__init__ ="),
+        *("IPython.display.display", "IPython.display.HTML"),
+    },
 }
 
 

@@ -3,10 +3,12 @@
 import itertools
 import re
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
 from course_utils import notebooks
+from course_utils.inline import anchor
 from course_utils.notebooks.minutes import minutes
 
 ROOT = Path(__file__).parents[1]
@@ -150,6 +152,16 @@ def test_what_goes_deeper_is_short(path):
     assert len(prose(path).split()) <= 2200
     long = [cell.id for cell in cells if cell.cell_type == "code" and len(cell.source.splitlines()) > 20]
     assert not long
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_link_within_a_page_leads_to_its_heading(path):
+    """The site finds a comma or a colon in such a link only where it stands as it is."""
+    text = prose(path)
+    headings = {anchor(line.lstrip("#")) for line in text.splitlines() if line.startswith("#")}
+    places = re.findall(r"\]\(#([^)]+)\)", text)
+    assert {unquote(place) for place in places} <= headings
+    assert not [place for place in places if re.search("%2C|%3A", place)]
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: f"{path.parent.name}/{path.stem}")

@@ -361,7 +361,15 @@ class Renamed(Counting):
         return super().grad(output, inputs, g, retain_graph, create_graph)
 
 
+class RecordsForTheGiven(Counting):
+    """Records a pass whose gradient to begin with requires one itself."""
+
+    def run(self, output, gradient, keep, create):
+        return super().run(output, gradient, keep, create or (gradient is not None and gradient.requires_grad))
+
+
 WRONG = [
+    RecordsForTheGiven(),
     *(FirstAlone(), GivenCut(), NotItself(), Renaming()),
     each_once := EachOnce(),
     recorded_outside := RecordedOutside(),

@@ -305,7 +305,30 @@ MISCONCEIVED = {
     "another autograd": ThroughTorch(),
 }
 
+
+class FlatSGD(CountedSGD):
+    """Steps in what ravel() gives: a copy, where rows do not lie one after the other."""
+
+    def step(self):
+        for parameter in self.parameters:
+            if parameter.grad is not None:
+                flat = parameter.array.ravel()
+                flat -= self.lr * parameter.grad.array.ravel()
+
+
+class Flat(WithSGD):
+    Optimizer = FlatSGD
+
+
+class KeepsAtTheResult(Counting):
+    def backward(self, output, gradient, retain_graph):
+        super().backward(output, gradient, retain_graph)
+        if output.grad_fn is not None:
+            output.grad = self.first(output, gradient)
+
+
 WRONG = [
+    *(Flat(), KeepsAtTheResult()),
     said(used_up := UsedUp(), "new tensors"),
     FirstAlone(),
     averaging := Averaging(),

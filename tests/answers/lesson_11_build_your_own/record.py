@@ -350,6 +350,29 @@ MISCONCEIVED = {
 }
 
 
+class DoublesByNumber(Counting):
+    """Takes t + t for t * 2."""
+
+    def add(self, a, b):
+        return self.multiply(a, self.lift(2.0)) if a is b else super().add(a, b)
+
+
+class CopiesLeavesAlone(Counting):
+    def tensor(self, array, requires_grad=False):
+        copied = np.array if requires_grad else np.asarray
+        return self.Tensor(self, copied(array, dtype=np.float64), requires_grad)
+
+
+class ScalingTensor(CountedTensor):
+    def __imul__(self, other):
+        self.array *= self.engine.lift(other).array
+        return self
+
+
+class ScalesInPlace(Counting):
+    Tensor = ScalingTensor
+
+
 class TurnedDifference(Counting):
     def record(self, name, array, operands, kept, rule):
         result = super().record(name, array, operands, kept, rule)
@@ -361,6 +384,7 @@ class TurnedDifference(Counting):
 WRONG = [
     said(CutAtReshape(), "the graph ends at an index or a reshape"),
     Single(),
+    *(DoublesByNumber(), CopiesLeavesAlone(), ScalesInPlace()),
     absolute := Absolute(),
     NoLeaf(),
     said(EachOperation(), "one entry for two operands"),

@@ -88,6 +88,8 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         yield right_value(
             seen["given"]["of given"], right, "The derivative with respect to the gradient that was given"
         )
+        text = "`engine.grad(x * x, [x], v)`, for a v that requires a gradient, returned one with a graph. Without "
+        yield Finding("plain", not seen["given"]["recorded"], text + "create_graph nothing is recorded.")
     if not raised(seen["asked"]):
         once, one = torch.tensor([1.0, 4.0], dtype=torch.float64), torch.tensor(1.0, dtype=torch.float64)
         mine = seen["asked"]["twice"]

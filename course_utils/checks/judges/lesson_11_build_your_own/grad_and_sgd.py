@@ -58,6 +58,8 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         yield Finding("second", found.ok, found.message)
         text = "After a pass an intermediate result has a .grad. Only leaves keep theirs."
         yield Finding("between", added["between"] is None, text)
+        text = "After a pass the result that it began at has a .grad. Only leaves keep theirs."
+        yield Finding("between", added["begun"] is None, text)
     if not raised(seen["apart"]):
         apart = seen["apart"]
         text = "For (x + y).backward() and then (y * 3).sum().backward(), the second pass changed {}."

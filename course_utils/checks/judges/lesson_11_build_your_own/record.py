@@ -106,13 +106,18 @@ def _single(seen: Observation) -> Iterator[Finding]:
         yield from _shared(seen["shared"], made)
     text = "After `x = engine.tensor(array)` a change of `array` changes x. A tensor has numbers of its own."
     yield Finding("copied", raised(seen["copied"]) or seen["copied"] == [1.5, 2.5], text)
+    text = (
+        "After `c = engine.tensor(array)`, a constant, a change of `array` changes c. It has numbers of its own, too."
+    )
+    yield Finding("copied", raised(seen["constant copied"]) or seen["constant copied"] == [1.5, 2.5], text)
     for name, given in GIVEN.items():
         yield _like(seen["made"][name], np.asarray(given, dtype=np.float64), "whole", f"A tensor made of {name}")
     text = "`x[0] = 7.0` ran without an error. What a graph has recorded must not change below it: let it raise."
     yield Finding("assigned", seen["assigned"] != "no error", text)
     if not raised(seen["in place"]):
-        text = f"`t += u` changed the tensor that t had been, {listed(seen['in place'])}. Give a new one."
-        yield Finding("in place", not seen["in place"], text)
+        for name, kinds in seen["in place"].items():
+            text = f"`{name}` changed the tensor that t had been, {listed(kinds)}. Give a new one."
+            yield Finding("in place", False, text)
     text = f"`t.shape` is {seen['shape']}; expected (2, 3), a tuple."
     yield Finding("shape", raised(seen["shape"]) or seen["shape"] == "(2, 3)", text)
     text = "`t.numpy()` gives a copy. It is to be the array of the tensor itself, which an optimizer will change."
@@ -160,6 +165,8 @@ def _shared(seen: Any, made: bool) -> Iterator[Finding]:
     yield Finding("same", seen["same"], "`y.grad_fn` is another object each time that it is asked for.")
     text = f"For y * y the node's `inputs` have {seen['entries']} entries; expected one for each operand, 2."
     yield Finding("entries", seen["entries"] == 2, text)
+    text = "For z = y + y the entries of `z.grad_fn.inputs` are to be `y.grad_fn`, twice."
+    yield Finding("both", not seen["same"] or seen["entries"] != 2 or seen["doubled"], text)
     text = "For z = y * y both entries of `z.grad_fn.inputs` are to be `y.grad_fn` itself."
     yield Finding("both", not seen["same"] or (seen["both"] and seen["found"]), text)
     text = "For y = x.exp() the entry of its node is to be the leaf x itself, found once however often it is used."
@@ -240,7 +247,7 @@ EXERCISE = exercise(
             "+= writes into its operand",
             "`t += u` gave the tensor that t named other numbers, and whoever else holds that tensor now sees them. "
             "Without `__iadd__` Python makes a new tensor, as for `t = t + u`.",
-            lambda case, seen: not raised(seen["in place"]) and bool(seen["in place"]),
+            lambda case, seen: not raised(seen["in place"]) and "t += u" in seen["in place"],
         ),
         Misconception(
             "one entry for two operands",

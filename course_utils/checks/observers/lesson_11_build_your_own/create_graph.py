@@ -149,8 +149,13 @@ def _given(engine: Engine) -> Observation:
     x = engine.tensor([0.5, 2.0], requires_grad=True)
     v = engine.tensor([1.0, 3.0], requires_grad=True)
     (single,) = engine.grad((x * x).sum(), [x], gradient=engine.tensor(3.0))
+    (unrecorded,) = engine.grad(x * x, [x], v)
     (g,) = engine.grad(x * x, [x], v, None, True)
-    return {"single": numbers(single), "of given": numbers(engine.grad((g * g).sum(), [v])[0])}
+    return {
+        "recorded": bool(getattr(unrecorded, "requires_grad", False)),
+        "single": numbers(single),
+        "of given": numbers(engine.grad((g * g).sum(), [v])[0]),
+    }
 
 
 def _asked(engine: Engine) -> Observation:

@@ -24,10 +24,11 @@ PARTS = (*backward.PARTS, "engine.SGD")
 def _added(engine: Engine) -> Observation:
     x = engine.tensor([1.5, 2.5], requires_grad=True)
     h = x * 2.0
-    h.sum().backward()
-    between = numbers(h.grad)
+    result = h.sum()
+    result.backward()
+    between, begun = numbers(h.grad), numbers(result.grad)
     (x * 3.0).sum().backward()
-    return {"between": between, "second": numbers(x.grad)}
+    return {"between": between, "begun": begun, "second": numbers(x.grad)}
 
 
 def _array(gradient: Any) -> np.ndarray[Any, Any]:
@@ -53,7 +54,8 @@ def _loss(engine: Engine, given: dict[str, Any], parameters: list[Any], step: in
 
 
 def _trained(engine: Engine, given: dict[str, Any]) -> Observation:
-    parameters = [engine.tensor(array_of(given[name]), requires_grad=True) for name in _NAMES]
+    arrays_in_columns = (np.array(array_of(given[name]), order="F") for name in _NAMES)  # a copy may keep their order
+    parameters = [engine.tensor(array, requires_grad=True) for array in arrays_in_columns]
     optimizer = engine.SGD((parameter for parameter in parameters), lr=given["rate"])
     # Of a single number `numpy()` may give NumPy's number, which no step can reach.
     arrays = [(it, array) for it in parameters if isinstance(array := it.numpy(), np.ndarray)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -58,13 +60,15 @@ def _shared(engine: Engine) -> Observation:
     y = x.exp()
     z = y * y
     product = x * engine.tensor([3.0, 4.0])
-    made = {"x.exp()": y, "y * y": z, "x * constant": product, "y * y + x": z + x}
+    made = {"x.exp()": y, "y * y": z, "x * constant": product, "y * y + x": z + x, "y + y": y + y}
     without = [name for name, result in made.items() if result.grad_fn is None]
     if without:
         return {"without": without}
     nodes, leaves = behind(made["y * y + x"])
     entries = list(product.grad_fn.inputs)
+    own, doubled = y.grad_fn, made["y + y"].grad_fn.inputs
     return {
+        "doubled": [entry is own for entry in doubled] == [True, True],
         "same": y.grad_fn is y.grad_fn,
         "entries": len(z.grad_fn.inputs),
         "both": all(entry is y.grad_fn for entry in z.grad_fn.inputs),
@@ -85,9 +89,9 @@ def _turned(engine: Engine) -> list[str]:
     return [name for name, entries in found.items() if len(entries) == 2 and entries[0] is u and entries[1] is t]
 
 
-def _copied(engine: Engine) -> list[float]:
+def _copied(engine: Engine, flag: bool) -> list[float]:
     given = np.array([1.5, 2.5])
-    x = engine.tensor(given, True)
+    x = engine.tensor(given, flag)
     given[0] = 7.0
     return [float(number) for number in x.numpy()]
 
@@ -107,14 +111,28 @@ def _write(tensor: Any) -> None:
     tensor[0] = 7.0
 
 
-def _in_place(engine: Engine) -> list[str]:
-    """Return which kinds of tensors `t += u` changes."""
-    leaf = engine.tensor([1.5, 2.5], requires_grad=True)
-    made = {"a result": leaf * 1.0, "a leaf": leaf, "a tensor that needs no gradient": engine.tensor([1.5, 2.5])}
-    for before in made.values():
-        after = before
-        after += engine.tensor([1.0, 1.0])
-    return [name for name, before in made.items() if [float(number) for number in before.numpy()] != [1.5, 2.5]]
+def _in_place(engine: Engine) -> dict[str, list[str]]:
+    """Return which operators that assign change the tensor that was there, and of which kinds of tensors.
+
+    `t += u` is to run. The others may be refused, as what would be written in place.
+    """
+    found: dict[str, list[str]] = {}
+    for name, assign in _ASSIGNING.items():
+        leaf = engine.tensor([1.5, 2.5], requires_grad=True)
+        made = {"a result": leaf * 1.0, "a leaf": leaf, "a tensor that needs no gradient": engine.tensor([1.5, 2.5])}
+        for before in made.values():
+            with suppress(*(() if name == "t += u" else (Exception,))):
+                assign(before, engine.tensor([2.0, 2.0]))
+        kinds = [kind for kind, it in made.items() if [float(number) for number in it.numpy()] != [1.5, 2.5]]
+        found |= {name: kinds} if kinds else {}
+    return found
+
+
+_ASSIGNING: dict[str, Callable[[Any, Any], Any]] = {
+    "t += u": operator.iadd,
+    "t -= u": operator.isub,
+    "t *= u": operator.imul,
+}
 
 
 def _numbers(engine: Engine) -> Observation:
@@ -170,7 +188,8 @@ def look(engine: Engine, given: dict[str, Any]) -> Observation:
     return {
         "flags": attempt(lambda: _flags(engine)),
         "shared": attempt(lambda: _shared(engine)),
-        "copied": attempt(lambda: _copied(engine)),
+        "copied": attempt(lambda: _copied(engine, True)),
+        "constant copied": attempt(lambda: _copied(engine, False)),
         "made": _made(engine),
         "assigned": attempt(lambda: _assigned(engine)),
         "in place": attempt(lambda: _in_place(engine)),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 
 # Each word and its English ones; the longest that fits is taken. Words that tell nothing are left out.
 _TERMS = """
@@ -194,7 +193,6 @@ _RUN = re.compile(f"[{_HAN}]+0?|[^{_HAN}]+")
 _TERM = re.compile("|".join(sorted(_ENGLISH, key=len, reverse=True)))
 
 
-@cache
 def pieces(text: str) -> list[str]:
     """Return a name as its runs in Latin letters and, in their place, the English of the Chinese words between them."""
     return [word for run in _RUN.findall(text) for word in (_english(run) if re.match(f"[{_HAN}]", run) else [run])]

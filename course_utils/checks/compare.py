@@ -204,16 +204,20 @@ def _difference(values: torch.Tensor, wanted: torch.Tensor, of_double: float = _
     if a.numel() > 1 and torch.allclose(sorted_a, sorted_b, relative, absolute * max(scale, 1e-3)):
         return f"has the right numbers, but not each in its place: {_first(values, wanted, ~near)}"
     small = not single and float((a - b).abs().nan_to_num(math.inf).max()) < _SINGLE_ROUNDING * scale
-    by = ""
-    if small:  # numbers that float32 can hold, and the right ones are none: it was computed in
-        rounded = bool((a.float().double() == a).all()) and not bool((b.float().double() == b).all())
-        by = ", by no more than float32 would round" if rounded else ", by less than a millionth of the largest"
-        by = by if wanted.dim() or rounded else ", by less than a millionth"
+    by = _by_little(a, b) if small else ""
     count = int((~near).sum())
     if not wanted.dim():
         return f"is wrong{by}: {_first(values, wanted, ~near)}"
     numbers = "number" if near.numel() == 1 else "numbers"
     return f"differs in {count} of {near.numel()} {numbers}{by}: {_first(values, wanted, ~near)}"
+
+
+def _by_little(a: torch.Tensor, b: torch.Tensor) -> str:
+    """Say how little numbers differ from the right ones. Float32 is blamed where it holds them, and not the right."""
+    held, right_held = (bool((numbers.float().double() == numbers).all()) for numbers in (a, b))
+    if held and not right_held:
+        return ", by no more than float32 would round"
+    return ", by less than a millionth of the largest" if b.dim() else ", by less than a millionth"
 
 
 def _fraction(factor: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import torch
+from torch import nn
 from torch.func import functional_call
 
 from course_utils.checks.compare import close
@@ -25,9 +26,14 @@ from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.players import playe
 from course_utils.graph.trace import nodes_behind
 
 
+def _points(case: Case, generator: nn.Module) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the real points and the made ones, which are cut off."""
+    return case.given["real"].tensor(), generator(case.given["noise"].tensor()).detach()
+
+
 def _discriminator_loss(case: Case) -> tuple[float, dict[str, torch.Tensor]]:
     generator, discriminator = players(case)
-    real, fake = case.given["real"].tensor(), generator(case.given["noise"].tensor()).detach()
+    real, fake = _points(case, generator)
 
     def loss(parameters: dict[str, torch.Tensor]) -> torch.Tensor:
         opinions = [functional_call(discriminator, parameters, (points,)) for points in (real, fake)]
@@ -39,7 +45,7 @@ def _discriminator_loss(case: Case) -> tuple[float, dict[str, torch.Tensor]]:
 def _of_all_points(case: Case, seen: Observation) -> bool:
     """Tell the mean over all opinions together, or twice that, where there are not as many of both kinds."""
     generator, discriminator = players(case)
-    real, fake = case.given["real"].tensor(), generator(case.given["noise"].tensor()).detach()
+    real, fake = _points(case, generator)
     mean = float(says_real(torch.cat([discriminator(real), -discriminator(fake)])))
     uneven = len(real) != len(fake) and not close(seen["returned"], _discriminator_loss(case)[0])
     return uneven and any(close(seen["returned"], factor * mean) for factor in (1.0, 2.0))

@@ -109,8 +109,9 @@ def _share(case: Case) -> float:
 
 def _of_batches(case: Case, seen: Observation) -> bool | None:
     """Tell the mean of the batches' shares; it is None where that is the share of the samples."""
-    mean, mine = sum(float(hits.double().mean()) for hits in _hits(case)) / len(case.given["sizes"]), seen["returned"]
-    return None if close(mean, _share(case)) else type(part(mine, 1)) is float and close(part(mine, 1), mean)
+    hits, mine = [of_batch.double() for of_batch in _hits(case)], part(seen["returned"], 1)
+    mean = float(torch.stack([of_batch.mean() for of_batch in hits]).mean())
+    return None if close(mean, float(torch.cat(hits).mean())) else type(mine) is float and close(mine, mean)
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:

@@ -12,7 +12,9 @@ from course_utils.checks.data import Answer, Case, Observation
 from course_utils.checks.observers.lesson_05_higher_order_gradients.results import left_behind, point, result_of
 from course_utils.checks.observers.lesson_05_higher_order_gradients.surroundings import facts_about
 from course_utils.checks.observers.lesson_05_higher_order_gradients.watched import tried_on
-from course_utils.checks.scenes.lesson_05_higher_order_gradients.hvp import MANY, scalar
+from course_utils.checks.scenes.lesson_05_higher_order_gradients.hvp import scalar
+
+MANY = 100  # numbers in x, from which on a Hessian is large
 
 
 def observe(answer: Answer, case: Case) -> Observation:

@@ -137,6 +137,18 @@ def overflows() -> Iterator[list[str]]:
         yield seen
 
 
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Keep the garbage collector off in the body."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
 class _Torch(TorchDispatchMode):
     """Keeps the names of PyTorch's operations that run."""
 
@@ -164,16 +176,14 @@ def _others(engine: Engine) -> list[str]:
         if event == "call" and package in _OTHERS:
             found[package] = None
 
-    before, collecting = sys.getprofile(), gc.isenabled()
-    gc.disable()  # what is collected meanwhile may be PyTorch's, and ends by PyTorch's own code
-    sys.setprofile(called)
-    try:
-        x = engine.tensor(np.array([[0.5, 1.5], [2.5, 0.7]]), requires_grad=True)
-        y = ((x @ x).log() * x).exp().relu().sum()
-        if hasattr(y, "backward"):
-            y.backward()
-    finally:
-        sys.setprofile(before)
-        if collecting:
-            gc.enable()
+    before = sys.getprofile()
+    with uncollected():  # what is collected meanwhile may be PyTorch's, and ends by PyTorch's own code
+        sys.setprofile(called)
+        try:
+            x = engine.tensor(np.array([[0.5, 1.5], [2.5, 0.7]]), requires_grad=True)
+            y = ((x @ x).log() * x).exp().relu().sum()
+            if hasattr(y, "backward"):
+                y.backward()
+        finally:
+            sys.setprofile(before)
     return list(found)

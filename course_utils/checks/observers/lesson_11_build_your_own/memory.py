@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from course_utils.checks.observers.lesson_11_build_your_own.engines import Engine
+from course_utils.checks.observers.lesson_11_build_your_own.engines import Engine, uncollected
 from course_utils.checks.scenes.lesson_11_build_your_own.kept import NBYTES, SIDE
 
 
@@ -19,19 +19,17 @@ def counting() -> Iterator[Callable[[], float]]:
 
     The garbage collector is off: an array counts as long as anything refers to it, a circle of references included.
     """
-    collecting, tracing = gc.isenabled(), tracemalloc.is_tracing()
+    tracing = tracemalloc.is_tracing()
     gc.collect(0)
-    gc.disable()
-    if not tracing:
-        tracemalloc.start()
-    base = tracemalloc.get_traced_memory()[0]
-    try:
-        yield lambda: round((tracemalloc.get_traced_memory()[0] - base) / NBYTES, 2)
-    finally:
+    with uncollected():
         if not tracing:
-            tracemalloc.stop()
-        if collecting:
-            gc.enable()
+            tracemalloc.start()
+        base = tracemalloc.get_traced_memory()[0]
+        try:
+            yield lambda: round((tracemalloc.get_traced_memory()[0] - base) / NBYTES, 2)
+        finally:
+            if not tracing:
+                tracemalloc.stop()
 
 
 def large(engine: Engine) -> tuple[object, object]:

@@ -6,8 +6,6 @@ import torch
 
 from course_utils.checks.scenes.lesson_05_higher_order_gradients.maps import Map, Weighted, doubles
 
-MANY = 100  # numbers in x, from which on a Hessian would be large
-
 # Made here, because random numbers may not be drawn inside vmap.
 _MIXER = doubles(51, 3, 300)
 

@@ -49,7 +49,8 @@ def examine(
             warnings |= dict.fromkeys(caught)
             if isinstance(seen, TimedOut):
                 break
-        return judge(exercise, pairs, tuple(warnings))
+        verdict = judge(exercise, pairs, tuple(warnings))
+        return replace(verdict, debrief=_debrief(exercise, pairs)) if verdict.outcome == "correct" else verdict
 
 
 def observe(observer: Observer, answer: object, case: Case, seed: int, seconds: float) -> tuple[Seen, list[str]]:
@@ -87,7 +88,7 @@ def tried(run: Callable[[], Any], seconds: float) -> Any:
 
 
 def judge(exercise: Exercise, pairs: Iterable[tuple[Case, Seen]], warnings: tuple[str, ...] = ()) -> Verdict:
-    """Turn what was seen in each case into a verdict. Trusted and pure: no learner code runs here."""
+    """Turn what was seen in each case into a verdict without a debrief. Trusted and pure: no learner code runs here."""
     findings: list[Finding] = []
     failed: list[tuple[Case, Seen, set[str]]] = []  # with the properties whose findings failed
     raised: Raised | None = None
@@ -108,8 +109,7 @@ def judge(exercise: Exercise, pairs: Iterable[tuple[Case, Seen]], warnings: tupl
             failed.append((case, seen, {finding.prop for finding in here if not finding.ok}))
         findings += [f if f.ok else replace(f, message=_in_case(f.message, case)) for f in (*here, *aside)]
     if all(finding.ok for finding in findings):
-        told = _debrief(exercise, pairs)
-        return Verdict(exercise.id, "correct", exercise.points, (), tuple(findings), (), warnings, (), told)
+        return Verdict(exercise.id, "correct", exercise.points, (), tuple(findings), (), warnings)
     unjudged = any(finding.prop == "judged" for finding in findings)
     known = () if unjudged else exercise.misconceptions
     held = [wrong for wrong in known if _holds(wrong, failed)]

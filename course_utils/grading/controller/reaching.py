@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from course_utils.grading.controller import machinery
 from course_utils.grading.controller.standing import (
     Names,
+    Walked,
     bound,
     is_call_of,
     is_self,
@@ -21,6 +22,7 @@ from course_utils.grading.controller.standing import (
     passed_on,
     path_of,
     used,
+    walked,
 )
 
 MAX_LOOKED = 100_000  # characters of all cells together, looked at in half a second; right ones have a tenth of it
@@ -58,13 +60,15 @@ def look(sources: Sequence[str]) -> list[Looked]:
     for source in sources:
         left -= len(source)
         trees.append(_tree(source) if left >= 0 else frozenset({TOO_LONG}))
-    names = names_of([tree for tree in trees if isinstance(tree, ast.Module)])
-    return [_found(tree, names) if isinstance(tree, ast.Module) else Looked(tree) for tree in trees]
+    nodes = [tree if isinstance(tree, frozenset) else walked(tree) for tree in trees]
+    names = names_of([tree for tree in nodes if isinstance(tree, list)])
+    return [_found(tree, names) if isinstance(tree, list) else Looked(tree) for tree in nodes]
 
 
-def _found(tree: ast.Module, names: Names) -> Looked:
+def _found(tree: Walked, names: Names) -> Looked:
     reaches = frozenset(_looked(tree, names))
-    binds = frozenset(name for part in tree.body for name in bound(part))
+    top, _ = tree[0]
+    binds = frozenset(name for part in ast.iter_child_nodes(top) if isinstance(part, ast.stmt) for name in bound(part))
     return Looked(reaches - machinery.BESIDE, reaches & machinery.BESIDE, binds, used(tree))
 
 
@@ -86,19 +90,16 @@ def _tree(source: str) -> ast.Module | frozenset[str]:
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         if magics and text is not source:
-            return frozenset(magics | set(_looked(tree, Names())))
+            return frozenset(magics | set(_looked(walked(tree), Names())))
         return tree
     words = set(_WORD.findall(unicodedata.normalize("NFKC", source)))
     strong = machinery.CALLS | machinery.BY_NAME | machinery.MODULES
     return frozenset(word for word in words if word in strong or machinery.telling(word)) | magics
 
 
-def _looked(tree: ast.Module, names: Names) -> Iterator[str]:
+def _looked(tree: Walked, names: Names) -> Iterator[str]:
     """Yield what a tree reaches for."""
-    waiting: list[tuple[ast.AST, ast.AST]] = [(tree, tree)]
-    while waiting:
-        node, parent = waiting.pop()
-        waiting += [(child, node) for child in ast.iter_child_nodes(node)]
+    for node, parent in tree:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if not machinery.importable(alias.name))
         elif isinstance(node, ast.ImportFrom):

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from course_utils.grading.controller import machinery
+
+Walked: TypeAlias = list[tuple[ast.AST, ast.AST]]  # a tree's nodes, each with its parent
 
 MAX_ALIASES = 9  # an alias of an alias, and so on
 
@@ -33,12 +36,23 @@ class Names:
             self.modules[name] = path
 
 
-def names_of(trees: Sequence[ast.Module]) -> Names:
+def walked(tree: ast.Module) -> Walked:
+    """Return all nodes of a tree, each with the one that it is in, as `ast.walk` comes by them."""
+    nodes: Walked = [(tree, tree)]
+    for node, _ in nodes:  # the list grows as it is gone through
+        nodes += [(child, node) for child in ast.iter_child_nodes(node)]
+    return nodes
+
+
+def names_of(trees: Sequence[Walked]) -> Names:
     """Return what the names in these trees stand for."""
     names = Names()
+    given: list[ast.Assign | ast.AnnAssign | ast.NamedExpr] = []
     for tree in trees:
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import):
+        for node, _ in tree:
+            if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr):
+                given.append(node)
+            elif isinstance(node, ast.Import):
                 for alias in node.names:
                     top = alias.name.partition(".")[0]
                     names.bind(alias.asname or top, alias.name if alias.asname else top)
@@ -49,8 +63,8 @@ def names_of(trees: Sequence[ast.Module]) -> Names:
                         names.bind(alias.asname or name, f"{node.module}.{name}")
             elif isinstance(node, ast.Module | ast.FunctionDef | ast.If | ast.Try | ast.With | ast.For):
                 functions = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.FunctionDef)]
-                given = [it.arg for part in functions for it in (*part.args.posonlyargs, *part.args.args)]
-                names.odd |= "self" in given or "cls" in given
+                taken = [it.arg for part in functions for it in (*part.args.posonlyargs, *part.args.args)]
+                names.odd |= "self" in taken or "cls" in taken
             elif isinstance(node, ast.arg):
                 names.others.add(node.arg)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -66,10 +80,8 @@ def names_of(trees: Sequence[ast.Module]) -> Names:
     names.own -= machinery.torchs_own() | machinery.observers_own()
     for _ in range(MAX_ALIASES):
         before = len(names.modules)
-        for tree in trees:
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr):
-                    names.modules |= dict(_aliases(node, names))
+        for assignment in given:
+            names.modules |= dict(_aliases(assignment, names))
         if len(names.modules) == before:
             break
     return names
@@ -122,9 +134,9 @@ def is_call_of(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
 
 
-def used(tree: ast.Module) -> frozenset[str]:
+def used(tree: Walked) -> frozenset[str]:
     """Return the names that a tree reads, and binds nowhere."""
-    nodes = list(ast.walk(tree))
+    nodes = [node for node, _ in tree]
     read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     own = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
     return frozenset(read - own - {node.arg for node in nodes if isinstance(node, ast.arg)})

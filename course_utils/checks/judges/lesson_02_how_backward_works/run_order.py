@@ -11,7 +11,7 @@ from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
 from course_utils.checks.judges.lesson_02_how_backward_works.shared_edges import ONE_EDGE_FOR_TWO, two_edges_at_once
-from course_utils.checks.scenes.lesson_02_how_backward_works.graphs import OF_ORDER, YOUNGER
+from course_utils.checks.scenes.lesson_02_how_backward_works.graphs import OF_ORDER, YOUNGER, written_since
 from course_utils.graph.trace import ACCUMULATE, nodes_behind
 
 
@@ -38,12 +38,12 @@ class _Run:
 
 
 def _real_run(case: Case) -> _Run:
-    scene = OF_ORDER[case.given["scene"]](case.given["seed"])
-    nodes = nodes_behind(scene.loss)
+    loss = written_since(OF_ORDER[case.given["scene"]](case.given["seed"]))
+    nodes = nodes_behind(loss)
     order: list[int] = []
     for index, node in enumerate(nodes):
         node.register_prehook(lambda gradients, index=index: order.append(index))
-    scene.loss.backward()
+    loss.backward()
     number = {node: index for index, node in enumerate(nodes)}
     behind = [[number[to] for to, _ in node.next_functions if to is not None] for node in nodes]
     return _Run(order, [type(node).__name__ for node in nodes], [node._sequence_nr() for node in nodes], behind)

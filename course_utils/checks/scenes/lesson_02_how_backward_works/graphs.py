@@ -27,6 +27,11 @@ class Scene:
     earlier: torch.Tensor | None = None
 
 
+def written_since(scene: Scene) -> torch.Tensor:
+    """Return the loss, which is written to in place where there is an earlier result: another graph is behind it."""
+    return scene.loss if scene.earlier is None else scene.loss.neg_()
+
+
 class Square(torch.autograd.Function):
     """x * x as a custom Function. Its backward writes down what arrives."""
 

@@ -25,16 +25,17 @@ def _set(names: str) -> frozenset[str]:
 
 # What answers import, with all in it.
 FREE = _set(
-    "__future__ abc bisect cmath collections contextlib copy decimal enum fractions functools heapq io itertools json "
-    "math matplotlib numbers numpy operator pandas pathlib pprint random re scipy seaborn sklearn statistics string "
-    "textwrap time torch tqdm tracemalloc warnings"
+    "__future__ abc bisect cmath collections contextlib copy decimal enum fractions functools graphlib heapq io "
+    "itertools json math matplotlib numbers numpy operator pandas pathlib pprint random re scipy seaborn sklearn "
+    "statistics string textwrap time torch tqdm tracemalloc warnings"
 )
 # Of these modules the names given.
 PARTLY = {
     "dataclasses": _set("dataclass field fields replace asdict astuple KW_ONLY"),
     "gc": _set("collect enable disable"),
     "sys": _set("version version_info getsizeof maxsize float_info platform"),
-    "types": _set("SimpleNamespace MappingProxyType"),
+    "threading": _set("local"),
+    "types": _set("SimpleNamespace MappingProxyType ModuleType"),
     "typing": _set("Any Callable Iterable Iterator Sequence Mapping NamedTuple Optional Union Literal TypeVar Self"),
     "weakref": _set("ref WeakKeyDictionary WeakValueDictionary WeakSet"),
 }
@@ -44,9 +45,7 @@ COURSE = ("course_utils.graph.alive.", "course_utils.graph.own.", "course_utils.
 MODULES = (
     frozenset(name for name in sys.stdlib_module_names if not name.startswith("_"))
     - FREE
-    - _set(
-        "array calendar cmd code codecs copy fileinput graphlib html mailbox numbers platform profile queue resource"
-    )
+    - _set("array calendar cmd code codecs copy fileinput html mailbox numbers platform profile queue resource")
     - _set("sched secrets select signal site stat string struct symbol test this time token trace types typing uu")
 ) | _set("builtins sys gc")
 # The modules of PyTorch that answers need. Any other may run texts, start threads, or change what PyTorch does.
@@ -93,7 +92,7 @@ FRAMES = _set(
 # Parts of a graph's nodes, and of what they save. Observers hang on these.
 NODES = _set("metadata next_functions register_prehook register_hooks unpack_hook")
 # Parts of tensors and nodes that lessons read. No observer hangs on them.
-HARMLESS = _set("_version _sequence_nr _input_metadata _base _replace _asdict _fields")
+HARMLESS = _set("_version _sequence_nr _input_metadata _base _is_view _replace _asdict _fields")
 SPECIAL = _set(
     "init name qualname doc version len iter next call add radd sub rsub mul rmul matmul rmatmul neg truediv rtruediv "
     "pow rpow mod floordiv abs pos invert and or xor getitem setitem delitem contains enter exit repr str format eq ne "
@@ -103,12 +102,16 @@ SPECIAL = _set(
 # Names of Python's own that a notebook gives a value, and that nothing reads.
 TOLD = _set("__all__ __version__ __author__ __doc__")
 # Written to what is not one's own, they replace what observes it.
-METHODS = _set("forward backward step run_backward zero_grad register_hook register_forward_hook")
+METHODS = _set("forward backward step run_backward zero_grad register_hook register_forward_hook callback")
 # Methods that PyTorch or Python calls in place of another's.
 OVERRIDES = _set(
     "__torch_function__ __torch_dispatch__ __getattribute__ __del__ __instancecheck__ __subclasscheck__ __class__ "
     "__signature__ __reduce__ __reduce_ex__ __set_name__ __init_subclass__ __prepare__"
 )
+
+
+# Entries of `__slots__`: what an object of an answer's own class has room for.
+SLOTS = _set("__weakref__ __dict__")
 
 
 @cache
@@ -139,6 +142,12 @@ def telling(name: str) -> bool:
     if special(name):
         return name[2:-2] not in SPECIAL
     return name in FRAMES or name in torchs_own()
+
+
+def begins_none(text: str) -> bool:
+    """Say whether no name that is told begins like this text: a name that is put together from it is none either."""
+    told = FRAMES | NODES | METHODS | BESIDE | BY_NAME | CALLS | MODULES | torchs_own()
+    return text[:1].isalpha() and not any(name.startswith(text) for name in told)
 
 
 def private(name: str) -> bool:

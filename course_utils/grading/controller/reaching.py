@@ -123,6 +123,8 @@ def _looked(tree: Walked, names: Names) -> Iterator[str]:
                 yield node.name
             elif not isinstance(parent, ast.ClassDef) and _renames(node.name, parent, names):
                 yield f"{node.name} ="
+        elif isinstance(node, ast.Constant) and node.value in machinery.SLOTS and node in names.parts:
+            continue
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not isinstance(parent, ast.Expr):
             parts = node.value.split(".") if len(node.value) < 200 else []
             parts += [part for field in _fields(node.value) for part in _WORD.findall(field)]
@@ -187,7 +189,8 @@ def _private(name: str, own: bool, names: Names) -> bool:
 
 
 def _name(node: ast.Name, parent: ast.AST, names: Names) -> Iterator[str]:
-    given_on = node.id in machinery.BY_NAME and not (isinstance(parent, ast.Call) and parent.func is node)
+    called = isinstance(parent, ast.Call) and (parent.func is node or _undoes(parent, names))
+    given_on = node.id in machinery.BY_NAME and not called
     if given_on or node.id in machinery.CALLS or (machinery.special(node.id) and machinery.telling(node.id)):
         yield node.id
     elif not isinstance(node.ctx, ast.Load) and _renames(node.id, parent, names):
@@ -217,6 +220,8 @@ def _value(node: ast.expr, path: str, parent: ast.AST, names: Names) -> Iterator
 
 def _call(node: ast.Call, names: Names) -> Iterator[str]:
     """Yield what is told by a call that names a part by a text."""
+    if _undoes(node, names):
+        node = ast.Call(node.args[0], node.args[1:], [])
     function = node.func
     called = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
     called = path_of(function, names).rpartition(".")[2] or called
@@ -241,8 +246,29 @@ def _call(node: ast.Call, names: Names) -> Iterator[str]:
             of = argument if called in machinery.FIRST else node.args[0]
             for part in argument.value.split("."):
                 yield from _attribute(node, of, part, read, node, names)
-        elif called != "methodcaller" or argument is node.args[0]:
+        elif (called != "methodcaller" or argument is node.args[0]) and not _begins_freely(argument, node, names):
             yield f"{called} with {COMPUTED}"
+
+
+def _undoes(node: ast.Call, names: Names) -> bool:
+    """Say whether a call has a stack of what is to be undone set a part of something in the end, by a name that stands
+    there: `stack.callback(setattr, module, "training", True)`.
+    """
+    function = node.func
+    return (
+        isinstance(function, ast.Attribute)
+        and (function.attr == "callback" and isinstance(function.value, ast.Name) and function.value.id in names.stacks)
+        and len(node.args) > 2
+        and isinstance(node.args[0], ast.Name)
+        and isinstance(node.args[2], ast.Constant)
+    )
+
+
+def _begins_freely(argument: ast.expr, node: ast.Call, names: Names) -> bool:
+    """Say whether a name of a part is put together from a beginning that none that is told has: `f"weight{number}"`."""
+    first = argument.values[0] if isinstance(argument, ast.JoinedStr) and argument.values else None
+    known = isinstance(first, ast.Constant) and machinery.begins_none(str(first.value))
+    return known and argument is not node.args[0] and not path_of(node.args[0], names)
 
 
 def _own_super(node: ast.Call, names: Names) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -11,6 +12,7 @@ from course_utils.grading.controller import machinery
 
 Walked: TypeAlias = list[tuple[ast.AST, ast.AST]]  # a tree's nodes, each with its parent
 
+_STACK = "contextlib.ExitStack"
 MAX_ALIASES = 9  # an alias of an alias, and so on
 
 
@@ -20,13 +22,15 @@ class Names:
 
     `modules` are the names under which imports stand ("F": "torch.nn.functional"), `classes` those of the notebook's
     own classes, `others` those that stand for something else, too, `own` the names that these classes give to their
-    parts. In `odd` notebooks a function that is no method has a parameter called `self`.
+    parts, `stacks` those that stand for an ExitStack alone. In `odd` notebooks a function that is no method has a
+    parameter called `self`.
     """
 
     modules: dict[str, str] = field(default_factory=dict)
     classes: set[str] = field(default_factory=set)
     others: set[str] = field(default_factory=set)
     own: set[str] = field(default_factory=set)
+    stacks: set[str] = field(default_factory=set)
     odd: bool = False
     parts: set[ast.AST] = field(default_factory=set)  # of assignments in the bodies of classes
 
@@ -48,6 +52,8 @@ def names_of(trees: Sequence[Walked]) -> Names:
     """Return what the names in these trees stand for."""
     names = Names()
     given: list[ast.Assign | ast.AnnAssign | ast.NamedExpr] = []
+    stored: Counter[str] = Counter()
+    entered: list[tuple[str, ast.expr]] = []
     for tree in trees:
         for node, _ in tree:
             if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr):
@@ -66,9 +72,11 @@ def names_of(trees: Sequence[Walked]) -> Names:
                 taken = [it.arg for part in functions for it in (*part.args.posonlyargs, *part.args.args)]
                 names.odd |= "self" in taken or "cls" in taken
             elif isinstance(node, ast.arg):
-                names.others.add(node.arg)
+                stored[node.arg] += 1
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                names.others.add(node.id)
+                stored[node.id] += 1
+            elif isinstance(node, ast.withitem) and isinstance(node.optional_vars, ast.Name):
+                entered.append((node.optional_vars.id, node.context_expr))
             elif isinstance(node, ast.ClassDef):
                 names.classes.add(node.name)
                 own = [part for part in node.body if isinstance(part, ast.Assign | ast.AnnAssign)]
@@ -76,6 +84,7 @@ def names_of(trees: Sequence[Walked]) -> Names:
                 names.own |= {part for statement in node.body for part in bound(statement)}
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and is_self(node.value):
                 names.own.add(node.attr)
+    names.others |= set(stored)
     names.classes -= {name for name, path in names.modules.items() if passed_on(path)}
     names.own -= machinery.torchs_own() | machinery.observers_own()
     for _ in range(MAX_ALIASES):
@@ -84,6 +93,8 @@ def names_of(trees: Sequence[Walked]) -> Names:
             names.modules |= dict(_aliases(assignment, names))
         if len(names.modules) == before:
             break
+    stacks = Counter(name for name, of in entered if isinstance(of, ast.Call) and path_of(of.func, names) == _STACK)
+    names.stacks |= {name for name, times in stacks.items() if stored[name] == times}
     return names
 
 

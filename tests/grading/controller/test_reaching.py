@@ -19,7 +19,8 @@ FORGING = {
     "import gc as c\nfind = c": {"gc"},
     "import sys\nsys._getframe(1).f_locals": {"sys._getframe", "f_locals"},
     "import ctypes": {"ctypes"},
-    "import threading": {"threading"},
+    "import threading\nthreading.Thread(target=f)": {"threading.Thread"},
+    "from threading import Thread, local": {"threading.Thread"},
     "from unittest import mock": {"unittest.mock"},
     "import importlib.util": {"importlib.util"},
     "import warnings\nwarnings.sys": {"warnings.sys"},
@@ -103,6 +104,18 @@ FORGING = {
     "from functools import update_wrapper": {"functools.update_wrapper"},
     "from functools import wraps as like\nlike(x, [name])(y)": {"wraps with a computed name"},
     "import functools\nfunctools.wraps(x, updated=[name])(y)": {"wraps with a computed name"},
+    "stack.callback(setattr, model, 'training', True)": {"setattr"},
+    "from contextlib import ExitStack\nwith ExitStack() as s: s.callback(setattr, model, 'forward', f)": {".forward ="},
+    "from contextlib import ExitStack\nwith ExitStack() as s: s.callback(setattr, model, name, f)": {"setattr"},
+    "from contextlib import ExitStack\nwith ExitStack() as s: pass\ns = Own()\ns.callback(setattr, m, 'x', 1)": {
+        "setattr"
+    },
+    "from contextlib import ExitStack\nwith ExitStack() as s: s.callback = f": {".callback ="},
+    "getattr(model, f'_forward{x}')": {"getattr with a computed name"},
+    "setattr(model, f'for{x}', f)": {"setattr with a computed name"},
+    "getattr(model, f'{x}weight')": {"getattr with a computed name"},
+    "import torch\ngetattr(torch, f'zzz{x}')": {"getattr with a computed name", "torch passed on"},
+    "def f(x): return getattr(x, '__weakref__')": {"__weakref__"},
     "import contextlib\nclass R(contextlib.redirect_stdout): _stream = 'modules'": {
         "a subclass of contextlib.redirect_stdout"
     },
@@ -135,6 +148,12 @@ INNOCENT = (
     "__all__ = ['f']\nclass A:\n    def __add__(self, other): pass\n    __radd__ = __iadd__ = __add__",
     "class Node:\n    def __init__(self): self.next_functions = self.metadata = []\nNode().next_functions",
     "import contextlib, io\nwith contextlib.redirect_stdout(io.StringIO()): f()",
+    "from contextlib import ExitStack as S\nwith S() as s:\n    s.callback(setattr, module, 'training', True)",
+    "import contextlib\nwith contextlib.ExitStack() as s:\n    s.callback(module.train, module.training)",
+    "class Node:\n    __slots__ = ('inputs', '__weakref__')",
+    "getattr(self, f'weight{number}'), setattr(self, f'layer_{number}', 1)",
+    "import threading, graphlib, types\nthreading.local(), graphlib.TopologicalSorter(), types.ModuleType('engine')",
+    "x._is_view()",
     "from dataclasses import dataclass\n@dataclass\nclass Point:\n    x: int = 0\n    __slots__ = ('x',)",
 )
 

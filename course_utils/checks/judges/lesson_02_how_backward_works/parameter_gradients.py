@@ -178,4 +178,5 @@ EXERCISE = Exercise(
         ),
     ),
     debrief=_debrief,
+    reaches=("next_functions",),
 )

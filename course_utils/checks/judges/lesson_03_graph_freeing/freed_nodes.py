@@ -153,5 +153,9 @@ EXERCISE = Exercise(
         ),
     ),
     debrief=_debrief,
-    reaches=("getattr with a computed name", "next_functions"),
+    reaches=(
+        "getattr with a computed name",
+        "next_functions",
+        "vars",
+    ),
 )

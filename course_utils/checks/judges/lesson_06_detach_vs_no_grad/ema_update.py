@@ -171,4 +171,9 @@ EXERCISE = Exercise(
             among=OF_VALUES,
         ),
     ),
+    reaches=(
+        "_parameters",
+        "_buffers",
+        "_modules",
+    ),
 )

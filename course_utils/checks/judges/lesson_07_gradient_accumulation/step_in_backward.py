@@ -165,4 +165,5 @@ EXERCISE = Exercise(
             _nothing_happened,
         ),
     ),
+    reaches=("_parameters",),
 )

@@ -70,6 +70,7 @@ EXERCISE = Exercise(
     minutes=15,
     points=3,
     call="clip_passing(x, max_norm)",
+    reaches=("register_prehook",),
     # The norms lie between 2.8 and 5.2: below 6, and their squares above it.
     cases=cases(
         "max_norm",

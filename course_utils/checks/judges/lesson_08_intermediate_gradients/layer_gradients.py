@@ -188,7 +188,10 @@ EXERCISE = Exercise(
         "that require a gradient, with allow_unused=True. In finally: remove all handles.",
     ),
     debrief=_debrief,
-    reaches=("_forward_hooks",),
+    reaches=(
+        "_forward_hooks",
+        "next_functions",
+    ),
     misconceptions=(
         Misconception(
             "full backward hooks",

@@ -200,4 +200,8 @@ EXERCISE = Exercise(
             ),
         ),
     ),
+    reaches=(
+        "register_prehook",
+        "next_functions",
+    ),
 )

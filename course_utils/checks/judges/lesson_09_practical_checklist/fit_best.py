@@ -228,6 +228,7 @@ EXERCISE = Exercise(
     minutes=20,
     points=3,
     call="fit_best(model, optimizer, batches, validation, epochs)",
+    reaches=("torch.load",),
     cases=_cases,
     judge=_judge,
     debrief=_debrief,

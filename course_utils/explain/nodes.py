@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable
+from types import CodeType
+from typing import Any
 
 import torch
 
@@ -89,3 +91,10 @@ def recorded_lines(node: LiveNode) -> list[str]:
     """Return the stack that anomaly mode kept when the node was made; nothing without that mode."""
     stack = node.metadata.get("traceback_", [])
     return [str(entry) for entry in stack]
+
+
+def backward_of(node: Any) -> CodeType | None:
+    """Return the code of the `backward` by which a node of a Function runs; None of any other node."""
+    function = getattr(type(node), "_forward_cls", None)
+    code: CodeType | None = getattr(getattr(function, "backward", None), "__code__", None)
+    return code

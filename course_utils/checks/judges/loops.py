@@ -55,7 +55,7 @@ def lean(seen: Observation, what: str = "batches", own: Sequence[int] = ()) -> I
     # Beside its own states, a name may still stand for the one that the chunk before ended with.
     if any(alive > its + 1 for alive, its in zip(states, own, strict=False)):
         few = False
-        text = f"States whose graph is alive at each optimizer step: {states}{more}"
+        text = f"States whose graph is alive at each optimizer step, held by a name, a list or a loss: {states}{more}"
     yield Finding("graphs", few, text)
     yield as_found(seen)
 

@@ -11,7 +11,8 @@ import torch
 from course_utils.explain.explanation import Explanation, Place
 from course_utils.explain.families.non_leaf_grads import of_result, replaced_in_an_update
 from course_utils.explain.naming import assigned, receiver, tensors
-from course_utils.explain.nodes import behind, operation
+from course_utils.explain.nodes import backward_of, behind, operation
+from course_utils.explain.ownership import is_learners
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card
 from course_utils.explain.situation import Situation
@@ -65,7 +66,8 @@ class _Loss:
     name: str
     place: Place
     reaches: bool
-    through: tuple[str, ...]  # the learner's Functions, where every path to the leaf ends in one
+    through: tuple[str, ...]  # Functions, where every path to the leaf ends in one
+    own: bool  # whether these are all the learner's
     ran: bool  # whether some leaf of its graph has a gradient
 
 
@@ -93,6 +95,7 @@ def _losses(s: Situation, leaf: torch.Tensor) -> tuple[list[_Loss], bool]:
                     call.place("backward here", node),
                     any(it is leaf for it in ends.values()),
                     tuple(own) if len(own) == len(last) else (),
+                    all(code is not None and is_learners(code.co_filename) for code in map(backward_of, last)),
                     any(it.grad is not None for it in ends.values()),
                 )
             )
@@ -129,12 +132,14 @@ def _of_leaf(s: Situation, owner: str, leaf: torch.Tensor, grad: str, where: tup
         )
     for loss in reaching:
         if loss.through:
-            name = loss.through[0]
+            name, mine = loss.through[0], loss.own
             why = (
-                f"A path leads from `{loss.name}` to `{owner}`{also}, and its last step is your Function `{name}`. "
-                f"Most often its backward returned None for this input."
+                f"A path leads from `{loss.name}` to `{owner}`{also}, and its last step is "
+                f"{'your' if mine else 'the'} Function `{name}`. Most often its backward returned None for this input."
             )
             fix = f"# in backward of {name}: return a gradient for this input, not None"
+            if not mine:
+                fix = f"# of {name} None stands for zeros: where {grad} is None, take zeros of the shape of {owner}"
             return card("grad-is-none", headline, why, fix, (loss.place, *places), False)
     if reaching:
         loss = reaching[-1]
@@ -146,6 +151,13 @@ def _of_leaf(s: Situation, owner: str, leaf: torch.Tensor, grad: str, where: tup
         return card(
             "grad-is-none", headline, why, f"{loss.name}.backward()  # first, then read {owner}.grad", places, False
         )
+    if s.within("autograd/graph.py", "_engine_run_backward") is not None:
+        why = (
+            f"A pass has come to `{owner}`{also}, and at this line it holds no gradient. Most often another hook on it "
+            f"emptied it before, as where the same tensor got a hook twice: a parameter may have two names."
+        )
+        fix = f"{skip}  # or one hook for each tensor, however many names it has"
+        return card("grad-is-none", headline, why, fix, places, False)
     asked = [call.place("returned here", it) for call in s.calls for it in _asked(call.scope)]
     if asked and not losses and whole:
         why = (

@@ -10,7 +10,7 @@ import torch
 
 from course_utils.explain.explanation import Explanation, Place
 from course_utils.explain.naming import argument
-from course_utils.explain.nodes import behind, operation_named
+from course_utils.explain.nodes import backward_of, behind, operation_named
 from course_utils.explain.ownership import is_learners
 from course_utils.explain.reading import is_a
 from course_utils.explain.rules import Rule, card, shape_in, with_article
@@ -24,8 +24,7 @@ def _function_named(s: Situation, name: str) -> tuple[str, tuple[Place, ...]]:
     for node in behind(s.roots):
         kind: Any = type(node)
         if kind.__name__ == name and is_a(node, torch.autograd.function.FunctionCtx):
-            function = getattr(kind, "_forward_cls", None)
-            code = getattr(getattr(function, "backward", None), "__code__", None)
+            code = backward_of(node)
             if code is not None and is_learners(code.co_filename):
                 source = s.sources.of(code.co_filename)
                 scope = source.function(code) if source is not None else None

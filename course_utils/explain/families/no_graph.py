@@ -172,8 +172,8 @@ def _unknown(s: Situation, name: str) -> Explanation:
             f"its derivative is 0; or the graph was cut on the way, most often by {cuts}."
         )
         fix = (
-            "# of a constant the derivative is 0: take zeros where .requires_grad is False\n"
-            "# or print .requires_grad of each tensor on the way: where it turns to False, the graph is cut"
+            "# print .requires_grad of each tensor on the way: where it turns to False, the graph is cut\n"
+            "# or, where it is a constant indeed: its derivative is 0, so take zeros"
         )
     else:
         why = (

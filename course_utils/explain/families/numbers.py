@@ -204,6 +204,14 @@ def _ambiguous(s: Situation, m: re.Match[str]) -> Explanation | None:
         else None
     )
     shown = written(test)
+    among = next((it for it in ast.walk(s.node) if isinstance(it, ast.Compare)), None) if s.node is not None else None
+    if among is not None and isinstance(among.ops[0], ast.In | ast.NotIn):
+        what, those = written(among.left) or "x", written(among.comparators[0]) or "those"
+        why = f"`in` compares `{what}` with each entry by ==, number by number, and needs one answer."
+        fix = f"any({what} is it for it in {those})  # the same object; or keep id({what}) in a set"
+        return card(
+            "not-one-number", "`in` asks whether tensors are equal, and several numbers answer", why, fix, s.needed()
+        )
     why = f"`{shown or 'the condition'}` has one answer for each element, and a branch needs one."
     fix = f"({shown or 'x > 0'}).any()  # or .all(); or compare one number: a mean, an item"
     return card(

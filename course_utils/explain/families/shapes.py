@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from typing import Any
 
 import torch
 
@@ -159,19 +160,30 @@ def _sizes(s: Situation, m: re.Match[str]) -> Explanation | None:
 def _view(s: Situation, m: re.Match[str]) -> Explanation | None:
     owner = written(receiver(s.node)) or "the tensor"
     method = called(s.node) or "view"
-    value = s.here.value(receiver(s.node)) if s.here is not None else None
-    shape = f" of shape {tuple(value.shape)}" if is_a(value, torch.Tensor) else ""
+    value: Any = s.here.value(receiver(s.node)) if s.here is not None else None
+    known = is_a(value, torch.Tensor)
+    shape = f" of shape {tuple(value.shape)}" if known else ""
+    count = "1 element" if m[2] == "1" else f"{m[2]} elements"
     why = (
-        f"`{owner}`{shape} has {m[2]} elements, and {method} can only lay those out anew: [{m[1]}] needs "
-        f"another number of them."
+        f"`{owner}`{shape} has {count}, and {method} can only lay out anew what is there: [{m[1]}] needs another "
+        f"number of elements."
     )
-    has_rows = m[1].count(",") == 1 and not (is_a(value, torch.Tensor) and value.dim() < 2)
+    rows, _, columns = m[1].partition(", ")
+    # A row for each sample is meant where the rows are as many as there are or as it makes, or each is as long.
+    samples = str(value.shape[0]) if known and value.dim() > 1 else "-1"
+    long = str(value[0].numel()) if known and value.dim() > 1 and len(value) else ""
     fix = (
         f"{owner}.flatten(1)  # one row for each sample, whatever its size"
-        if has_rows
+        if m[1].count(",") == 1 and (rows in ("-1", samples) or columns == long)
         else f"print({owner}.shape)  # and look where the numbers are too many, or too few, before this line"
     )
-    return card("element-count", f"`{owner}` has {m[2]} elements, which do not fill [{m[1]}]", why, fix, s.needed())
+    return card(
+        "element-count",
+        f"`{owner}` has {count}, which {'does' if m[2] == '1' else 'do'} not fill [{m[1]}]",
+        why,
+        fix,
+        s.needed(),
+    )
 
 
 def _joined(s: Situation, m: re.Match[str]) -> Explanation | None:

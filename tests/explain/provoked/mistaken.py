@@ -178,3 +178,36 @@ def int_is_saved():
             return grad, None
 
     return Times.apply(torch.ones(2, requires_grad=True), 3)
+
+
+@case("not-one-number", "any(b is it for it in seen)", "`in` compares `b`")
+def tensor_in_a_list():
+    a, b = torch.ones(2), torch.zeros(2)
+    seen = [a]
+    if b not in seen:  # raised here
+        seen.append(b)
+
+
+@case("element-count", "x.flatten(1)")
+def last_batch_by_a_number():
+    x = torch.ones(3, 2, 4)
+    return x.view(5, 8)  # raised here
+
+
+@case("element-count", "has 1 element, which does not fill", "print(g.sum().shape)")
+def sum_over_all():
+    g = torch.ones(2, 3)
+    return g.sum().reshape(2, 3)  # raised here
+
+
+@case("grad-is-none", "another hook on it emptied it", certain=False)
+def hook_on_both_names():
+    p = torch.ones(2, requires_grad=True)
+
+    def step(leaf):
+        leaf.data.sub_(leaf.grad)  # raised here
+        leaf.grad = None
+
+    for name in (p, p):
+        name.register_post_accumulate_grad_hook(step)
+    p.sum().backward()

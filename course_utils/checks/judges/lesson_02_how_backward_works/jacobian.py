@@ -38,7 +38,7 @@ def _jacobian_oracle(case: Case) -> torch.Tensor:
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     what = "What you returned"
     if "earlier" in case.given:
-        what += " in the second call with the same f, at another point,"
+        what += " in the second of two calls with the same f, each at a point of its own,"
     yield right_value(seen["returned"], _jacobian_oracle(case), what)
     message = f"You ran f forward {seen['calls']} times. All rows come from one graph, so one run is enough."
     if not seen["calls"]:

@@ -285,8 +285,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "the last of equals",
-            "Where all epochs are equally good, your best state is that of the last one. The first of them is asked "
-            "for: what is no better takes nothing's place.",
+            "Where the loss of every epoch is 0.0, your best state is that of the last one, and not of the first. "
+            "Either what is no better takes its place, or 0.0 counts as none yet: ask `is None`.",
             lambda case, seen: (
                 not case.given["rate"] and _runs_kept(seen) == len(case.given["sizes"]) * case.given["epochs"]
             ),

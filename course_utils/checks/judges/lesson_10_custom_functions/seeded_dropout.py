@@ -133,7 +133,7 @@ def _dropout_gradients(
             seen["late"], direction * late / (1 - case.given["p"]), f"With the seed {_ENDS[-2]} the gradient of x"
         )
     for mine, which in zip(seen["gradients"], ("first", "second"), strict=True):
-        order = "" if which == "first" else ", where what comes in lies in another order in memory,"
+        order = "" if which == "first" else " (where the same numbers come in, in another order in memory)"
         found = right_value(mine, right, f"The gradient of x in the {which} of two passes{order}")
         yield Finding(found.prop, found.ok, found.message)
 

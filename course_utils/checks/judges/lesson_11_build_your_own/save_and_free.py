@@ -141,8 +141,9 @@ EXERCISE = exercise(
         ),
         Misconception(
             "only the last node is freed",
-            "A second pass from the same result raises. But a result that shares a part with one that had its pass "
-            "goes through: of the nodes that ran not all were freed.",
+            "A second pass from the same result raises. But one from another result, which shares a part with the "
+            "first, goes through. A pass frees every node that it runs, and each of them raises when "
+            "a later pass meets it.",
             lambda case, seen: _ended(seen, part=["ok", "ok"]),
         ),
     ),

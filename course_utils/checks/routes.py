@@ -24,7 +24,7 @@ READING = {
     "07_gradient_accumulation": 35,
     "08_intermediate_gradients": 35,
     "09_practical_checklist": 35,
-    "10_custom_functions": 40,
+    "10_custom_functions": 35,
     "11_build_your_own": 40,
 }
 

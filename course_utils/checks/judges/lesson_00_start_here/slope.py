@@ -1,4 +1,4 @@
-"""Judging `slope`: write a function."""
+"""Judging `slope`: the slopes of many cubes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
 
 EXERCISE = Exercise(
     id="slope",
-    title="Write a function",
+    title="The slopes of many cubes",
     lesson=LESSON,
     difficulty=1,
     minutes=5,

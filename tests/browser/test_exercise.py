@@ -53,7 +53,7 @@ def test_a_wrong_then_a_right_answer(lab: Lab, page: Page) -> None:
 
 def test_stored_pictures_show_without_running_anything(lab: Lab, page: Page) -> None:
     """A newcomer's copy is not trusted by Jupyter: what it shows before anything runs."""
-    open_notebook(page, lab, "notebooks/00_start_here.ipynb")
+    open_notebook(page, lab, "notebooks/01_graph_structure.ipynb")
     picture = page.locator(".jp-OutputArea img[alt^='Backward']").first
     picture.scroll_into_view_if_needed()
     expect(picture).to_be_visible()

@@ -105,6 +105,23 @@ def _old_ones_gone(case: Case, seen: Observation) -> bool:
     return gone
 
 
+def _the_last_alone(case: Case, seen: Observation) -> bool:
+    """Say whether each head has its gradients, and what is below them, wrongly, that of the last head alone."""
+    trunk, heads, inputs = many_headed(case)
+    h = trunk(inputs)
+    cut = h
+    for head in heads:
+        cut = h.detach().requires_grad_()
+        head(cut).sum().backward()
+    h.backward(cut.grad)
+    received = seen["gradients"]
+    return not _all_right(case, seen) and all(
+        received[name] is None if gradient is None else close(received[name], gradient)
+        for name, gradient in _gradients(trunk, heads, inputs).items()
+        if name in received
+    )
+
+
 def _all_right(case: Case, seen: Observation) -> bool:
     _, gradients = _right(case)
     received = {name: mine for name, mine in seen["gradients"].items() if gradients[name] is not None}
@@ -168,6 +185,12 @@ EXERCISE = Exercise(
             "What you computed is right, and what some .grad held before is gone. The task adds to it, so nothing is "
             "to be cleared.",
             _old_ones_gone,
+        ),
+        Misconception(
+            "the last head alone",
+            "The heads have their gradients, and the trunk got that of the last head alone. Where each head has a cut "
+            "of its own, each cut has a .grad of its own: they are to be added up.",
+            _the_last_alone,
         ),
         Misconception(
             "cut and not joined",

@@ -326,3 +326,16 @@ def log_of_single_norms(model, batches, loss_fn):
 
 
 WRONG += [log_of_single_norms]
+
+
+def log_putting_the_same_back(model, batches, loss_fn):
+    """Keeps the tensors in .grad, to which each pass adds."""
+    kept = {parameter: parameter.grad for parameter in model.parameters()}
+    try:
+        return log_with(backward=True)(model, batches, loss_fn)
+    finally:
+        for parameter, gradient in kept.items():
+            parameter.grad = gradient
+
+
+MISCONCEIVED["the same tensors put back"] = log_putting_the_same_back

@@ -32,7 +32,6 @@ from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import (
     Tensors,
     norm,
     same,
-    summed,
     trained,
 )
 from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import classifier, stale

@@ -202,7 +202,14 @@ EXERCISE = Exercise(
         Misconception(
             "gradients left behind",
             "After your function .grad of the model's parameters is not as before. A log must leave it alone.",
-            _graded,
+            lambda case, seen: _graded(case, seen) and not seen["accumulated"],
+        ),
+        Misconception(
+            "the same tensors put back",
+            "Afterwards .grad holds the very tensors that it held, and something was added to their numbers: backward "
+            "adds in place, so what you kept to put it back became the sum, too. Keep clones, or use torch.autograd.grad, "
+            "which leaves .grad alone.",
+            lambda case, seen: seen["accumulated"],
         ),
         Misconception(
             "tensors in the log",

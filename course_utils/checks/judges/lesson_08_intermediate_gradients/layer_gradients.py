@@ -194,6 +194,13 @@ EXERCISE = Exercise(
     ),
     misconceptions=(
         Misconception(
+            "the same tensors put back",
+            "Afterwards .grad holds the very tensors that it held, and something was added to their numbers: backward "
+            "adds in place, so what you kept to put it back became the sum, too. Keep clones, or use torch.autograd.grad, "
+            "which leaves .grad alone.",
+            lambda case, seen: seen["accumulated"],
+        ),
+        Misconception(
             "full backward hooks",
             "A full backward hook of a module wraps what the module returns, and a ReLU that writes into that raises. "
             "It also never runs where no gradient comes by. A forward hook can attach something to the result itself.",

@@ -336,7 +336,7 @@ WRONG = [
     Momentum(),
     said(GoneThrough(), "new tensors"),
     scaling := Scaling(),
-    ends_at_none := EndsAtNone(),
+    said(ends_at_none := EndsAtNone(), "ends at None"),
     said(WithGradient(), "new tensors"),
     said(OnCopies(), "new tensors"),
     said(into_the_given_alone := IntoTheGivenAlone(), "added into the given gradient"),
@@ -366,3 +366,5 @@ GUARDS = {
     "and leaves every `grad` as it is": {"left": scaling},
     "`optimizer.zero_grad()` makes them None (or zero)": {"cleared": MISCONCEIVED["zero_grad does nothing"]},
 }
+
+MISCONCEIVED["ends at None"] = ends_at_none

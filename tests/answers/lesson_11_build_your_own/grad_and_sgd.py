@@ -330,7 +330,7 @@ class KeepsAtTheResult(Counting):
 WRONG = [
     *(Flat(), KeepsAtTheResult()),
     said(used_up := UsedUp(), "new tensors"),
-    FirstAlone(),
+    said(FirstAlone(), "ends at None"),
     averaging := Averaging(),
     zero_first := ZeroFirst(),
     Momentum(),

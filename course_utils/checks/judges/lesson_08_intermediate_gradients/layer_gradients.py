@@ -196,8 +196,8 @@ EXERCISE = Exercise(
         Misconception(
             "the same tensors put back",
             "Afterwards .grad holds the very tensors that it held, and something was added to their numbers: backward "
-            "adds in place, so what you kept to put it back became the sum, too. Keep clones, or use torch.autograd.grad, "
-            "which leaves .grad alone.",
+            "adds in place, so what you kept to put it back became the sum, too. Keep clones, or use "
+            "torch.autograd.grad, which leaves .grad alone.",
             lambda case, seen: seen["accumulated"],
         ),
         Misconception(

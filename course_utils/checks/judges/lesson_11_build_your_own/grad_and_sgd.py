@@ -170,8 +170,8 @@ EXERCISE = exercise(
         ),
         Misconception(
             "ends at None",
-            "step() ends at the first parameter whose `grad` is None: those behind it do not move. It is to skip that "
-            "one, and to go on.",
+            "No parameter behind the first one whose `grad` is None moved. step() is to skip that one, and to go on to "
+            "the next.",
             _like("ends"),
         ),
         Misconception(

@@ -266,15 +266,22 @@ def log_with_passes_at_the_end(model, batches, loss_fn):
     return log
 
 
+log_of_plain_ones = log_by(chosen=lambda name, module: type(module) is nn.Linear)
+
+MISCONCEIVED |= {
+    "a derived class left out": log_of_plain_ones,
+    "hooks of others removed": log_clearing_backward_hooks,
+}
+
 WRONG = [
-    log_by(chosen=lambda name, module: type(module) is nn.Linear),
+    said(log_of_plain_ones, "a derived class left out"),
     log_by(chosen=lambda name, module: name and isinstance(module, nn.Linear)),
     log_by(named=lambda model, results: linears(model)),
     log_by(norm=lambda gradient: gradient.norm(dim=(0, 1))),
     said(log_losing_gradients, "gradients left behind"),
     *map(log_stopping_at, (RuntimeError, ValueError)),
     *ONE_SLIP.values(),
-    log_clearing_backward_hooks,
+    said(log_clearing_backward_hooks, "hooks of others removed"),
     log_with(convert=lambda norm: min(norm.item(), 1e3)),
     said(
         broken_gradient_log,

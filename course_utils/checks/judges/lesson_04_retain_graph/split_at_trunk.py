@@ -54,7 +54,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     received = seen["gradients"]
     shared = {id(leaf): name for name, leaf in reversed(gradients.items()) if leaf is not None}
     for name in [*shared.values(), *(name for name, leaf in gradients.items() if leaf is None)]:
-        yield from _gradient(name, received[name], gradients[name])
+        yield from _gradient(case, name, received[name], gradients[name])
     runs, count = seen["runs"], len(losses)
     yield Finding(
         "runs", runs == [1] * (1 + count), f"How often the trunk and each head ran: {runs}; once each is enough."
@@ -70,11 +70,14 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield as_found(seen)
 
 
-def _gradient(name: str, mine: Value, right: torch.Tensor | None) -> Iterator[Finding]:
+def _gradient(case: Case, name: str, mine: Value, right: torch.Tensor | None) -> Iterator[Finding]:
     if right is None:
         yield Finding("none", mine is None, f"{name}.grad is {describe(mine)}; no gradient belongs there.")
     else:
         finding = right_value(mine, right, f"{name}.grad")
+        before = None if finding.ok else _gradients(*many_headed(case))[name]
+        if before is not None and close(mine, before):
+            finding = replace(finding, message=f"{name}.grad is what it was before: nothing was added to it.")
         yield replace(finding, prop=f"gradient's {finding.prop}")
 
 

@@ -150,8 +150,8 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "old gradients",
-            "Parameters of the backbone moved. The optimizer moves whatever has a gradient in .grad, and the "
-            "backbone's parameters had one when it stepped.",
+            "Parameters of the backbone moved. The optimizer moves whatever has a gradient in .grad, be it zeros, and "
+            "the backbone's parameters had one when it stepped. It passes over None alone.",
             lambda case, seen: (
                 not _frozen(seen["parameters"][0], _tuned(case)[1])
                 and any(step["first has a gradient"] for step in seen["steps"])

@@ -264,3 +264,20 @@ def gradients_by_both_names(loss, model):
 
 
 WRONG += [gradients_by_both_names]
+
+
+def putting_the_same_back(loss, model):
+    """Keeps the tensors in .grad, to which the pass adds."""
+    kept = {parameter: parameter.grad for parameter in model.parameters()}
+    before = {parameter: 0 if held is None else held.clone() for parameter, held in kept.items()}
+    loss.backward()
+    found = {
+        name: None if it.grad is None or not it.requires_grad else it.grad - before[it]
+        for name, it in model.named_parameters()
+    }
+    for parameter, held in kept.items():
+        parameter.grad = held
+    return found
+
+
+MISCONCEIVED["the same tensors put back"] = putting_the_same_back

@@ -363,4 +363,7 @@ GUARDS = {
 WRONG.append(fit_beside_old_gradients)
 
 # With zeros for a gradient, weight decay moves what takes no part.
-WRONG.append(zeroing(fitter()))
+WRONG.append(said(zeroing(fitter()), "zeros for no gradient"))
+
+
+MISCONCEIVED["zeros for no gradient"] = fitter(clear=lambda model, optimizer: optimizer.zero_grad(set_to_none=False))

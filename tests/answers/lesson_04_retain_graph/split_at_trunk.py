@@ -295,7 +295,7 @@ WRONG = [
     said(split_after_zeroing, "old gradients gone"),
     split_replacing,
     said(split_late, "all heads at once"),
-    split_keeping_one,
+    said(split_keeping_one, "the last head alone"),
     *(said(split_clearing_inputs, "old gradients gone"), split_retaining_one),
     split_with_checkpoints,
     split_twice_forward,
@@ -345,3 +345,4 @@ def split_and_clear(trunk, heads, inputs):
 
 
 MISCONCEIVED["old gradients gone"] = split_and_clear
+MISCONCEIVED["the last head alone"] = split_keeping_one

@@ -410,3 +410,35 @@ GUARDS = {
     "No gradient in `.grad` has a graph when an optimizer steps.": {"recorded": updates_recorded},
     "a function leaves modes, flags, hooks": {"left": WRONG[3]},
 }
+
+
+def updates_keeping_no_clones(trunk, heads, optimizers, inputs, targets):
+    """What is kept of the first gradient are the tensors in .grad, and the second pass adds to their zeros."""
+    for optimizer in optimizers:
+        optimizer.zero_grad()
+    first, second = losses_of(trunk(inputs), heads, targets)
+    first.backward(retain_graph=True)
+    kept = [parameter.grad for parameter in trunk.parameters()]
+    trunk.zero_grad(set_to_none=False)
+    second.backward()
+    others = [parameter.grad.clone() for parameter in trunk.parameters()]
+    for step in zip(optimizers, (list(trunk.parameters()),) * 2, (kept, others), strict=True):
+        step_with(*step)
+    return [first.item(), second.item()]
+
+
+def updates_adding_first(trunk, heads, optimizers, inputs, targets):
+    """The first pass adds to .grad, and each step that follows gets what was computed for it."""
+    first, second = losses_of(trunk(inputs), heads, targets)
+    its = [*trunk.parameters(), *heads[1].parameters()]
+    others = torch.autograd.grad(second, its, retain_graph=True)
+    first.backward()
+    optimizers[0].step()
+    step_with(optimizers[1], its, others)
+    return [first.item(), second.item()]
+
+
+MISCONCEIVED |= {
+    "the second gradient for both": updates_keeping_no_clones,
+    "the first on top of the call before": updates_adding_first,
+}

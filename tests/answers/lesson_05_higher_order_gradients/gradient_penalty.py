@@ -167,3 +167,11 @@ GUARDS = {
 }
 
 STILL_RIGHT = {"keeps every graph"}
+
+
+def norms_of_the_moving(gradients):
+    norms = gradients.flatten(1).norm(dim=1)
+    return norms[norms.detach() > 0]
+
+
+MISCONCEIVED["a gradient of zero left out"] = penaliser(norm=norms_of_the_moving)

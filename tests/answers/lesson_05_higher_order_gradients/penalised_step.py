@@ -312,3 +312,17 @@ def step_clearing_afterwards(model, optimizer, inputs, targets, weight):
 
 
 MISCONCEIVED["cleared too late"] = step_clearing_afterwards
+
+
+def step_with_the_length(model, optimizer, inputs, targets, weight):
+    loss = mse_loss(model(inputs), targets)
+    return finish(optimizer, loss + weight * squares(recorded_gradients(loss, list(model.parameters()))) ** 0.5)
+
+
+def step_over_weights(model, optimizer, inputs, targets, weight):
+    loss = mse_loss(model(inputs), targets)
+    weights = [parameter for name, parameter in model.named_parameters() if not name.endswith("bias")]
+    return finish(optimizer, loss + weight * squares(recorded_gradients(loss, weights)))
+
+
+MISCONCEIVED |= {"the root of the penalty": step_with_the_length, "the biases left out": step_over_weights}

@@ -236,7 +236,7 @@ MISCONCEIVED = {
 
 WRONG = [
     evaluate_gradients_off,
-    evaluate_restoring_by_train,
+    said(evaluate_restoring_by_train, "given back by train()"),
     said(evaluate_parameters_frozen, "recorded"),
     leaving(evaluate_noting_modes, lambda model, *given: model.requires_grad_()),
     evaluate_recording_stuck,
@@ -284,3 +284,17 @@ GUARDS = {
     "This holds also if reading a batch raises an exception, whatever its kind.": {"modes": evaluate_stopped},
     "Let that exception through.": {"raised": evaluate_hiding},
 }
+
+
+def evaluate_noting_children(model, loss_function, batches):
+    """Gives the model and its children their modes back."""
+    noted = [(part, part.training) for part in (model, *model.children())]
+    try:
+        with torch.no_grad():
+            return average(model.eval(), loss_function, batches)
+    finally:
+        for part, mode in noted:
+            part.train(mode)
+
+
+MISCONCEIVED["given back by train()"] = evaluate_noting_children

@@ -196,6 +196,15 @@ def generator_evaluating_on_a_walk(generator, discriminator, optimizer, noise):
     return loss
 
 
+def generator_putting_the_same_back(generator, discriminator, optimizer, noise):
+    """Keeps the tensors in .grad, to which the pass adds."""
+    kept = [(parameter, parameter.grad) for parameter in discriminator.parameters()]
+    loss = stepped(optimizer, goal(discriminator(generator(noise)), 1.0))
+    for parameter, gradient in kept:
+        parameter.grad = gradient
+    return loss
+
+
 RIGHT = [
     generator_by_inputs,
     generator_by_freezing,
@@ -205,7 +214,8 @@ RIGHT = [
 
 MISCONCEIVED = {
     "cut at the points": generator_with(torch.Tensor.detach),
-    "gradients left behind": generator_plain,
+    "gradients left behind": generator_clears_both,
+    "added to the discriminator's gradients": generator_plain,
     "frozen for good": generator_frozen_for_good,
     "old gradients": generator_with(clear=False),
     "the other goal": generator_with(value=0.0),
@@ -213,7 +223,8 @@ MISCONCEIVED = {
 
 WRONG = [
     generator_of_the_near,
-    said(generator_freezing_the_near, "gradients left behind"),
+    said(generator_freezing_the_near, "added to the discriminator's gradients"),
+    said(generator_putting_the_same_back, "added to the discriminator's gradients"),
     clipping(generator_by_inputs, 1e3),
     generator_no_grad,
     generator_by_logarithm,

@@ -245,6 +245,8 @@ def samples_without_a_batch(model, images, targets):
     return vmap(grad(loss), in_dims=(None, 0, 0))(parameters, images, targets)
 
 
+MISCONCEIVED["zero divided by zero"] = CLIPPED_BY_A_QUOTIENT
+
 WRONG = [
     sampler(samples_near),
     clip_under_every_name,
@@ -255,7 +257,7 @@ WRONG = [
     SEEDED,
     WITH_A_GRAPH,
     RUN_TWICE,
-    CLIPPED_BY_A_QUOTIENT,
+    said(CLIPPED_BY_A_QUOTIENT, "zero divided by zero"),
     sampler(clip=lambda each, max_norm: clip_samples(each, min(max_norm, 1e3))),
     sampler(clip=lambda each, max_norm: clip_samples(each, max(max_norm, 1.0))),
     sampler(change=lambda name, part, count: part * count / max(count, 2)),

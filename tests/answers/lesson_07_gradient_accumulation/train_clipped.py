@@ -267,3 +267,35 @@ def clip_by_a_quotient(parameters, max_norm):
 
 
 WRONG += [clipper(before=clip_by_a_quotient), cleared_with_zeros]
+
+
+def clipped_group_by_group(model, optimizer, scheduler, windows, max_norm):
+    norms = []
+    for window in windows:
+        optimizer.zero_grad()
+        for inputs, targets in window:
+            (cross_entropy(model(inputs), targets) / len(window)).backward()
+        squares = [clip_grad_norm_(group["params"], max_norm).item() ** 2 for group in optimizer.param_groups]
+        norms.append(sum(squares) ** 0.5)
+        optimizer.step()
+        scheduler.step()
+    return norms
+
+
+def clipped_while_there_are_parameters(model, optimizer, scheduler, windows, max_norm):
+    parameters = filter(lambda parameter: parameter.requires_grad, model.parameters())
+    norms = []
+    for window in windows:
+        optimizer.zero_grad()
+        for inputs, targets in window:
+            (cross_entropy(model(inputs), targets) / len(window)).backward()
+        norms.append(float(clip_grad_norm_(parameters, max_norm)))
+        optimizer.step()
+        scheduler.step()
+    return norms
+
+
+MISCONCEIVED |= {
+    "each group by itself": clipped_group_by_group,
+    "the parameters gone through once": clipped_while_there_are_parameters,
+}

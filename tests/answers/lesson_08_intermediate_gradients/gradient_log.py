@@ -266,15 +266,22 @@ def log_with_passes_at_the_end(model, batches, loss_fn):
     return log
 
 
+log_of_plain_ones = log_by(chosen=lambda name, module: type(module) is nn.Linear)
+
+MISCONCEIVED |= {
+    "a derived class left out": log_of_plain_ones,
+    "hooks of others removed": log_clearing_backward_hooks,
+}
+
 WRONG = [
-    log_by(chosen=lambda name, module: type(module) is nn.Linear),
+    said(log_of_plain_ones, "a derived class left out"),
     log_by(chosen=lambda name, module: name and isinstance(module, nn.Linear)),
     log_by(named=lambda model, results: linears(model)),
     log_by(norm=lambda gradient: gradient.norm(dim=(0, 1))),
     said(log_losing_gradients, "gradients left behind"),
     *map(log_stopping_at, (RuntimeError, ValueError)),
     *ONE_SLIP.values(),
-    log_clearing_backward_hooks,
+    said(log_clearing_backward_hooks, "hooks of others removed"),
     log_with(convert=lambda norm: min(norm.item(), 1e3)),
     said(
         broken_gradient_log,
@@ -326,3 +333,16 @@ def log_of_single_norms(model, batches, loss_fn):
 
 
 WRONG += [log_of_single_norms]
+
+
+def log_putting_the_same_back(model, batches, loss_fn):
+    """Keeps the tensors in .grad, to which each pass adds."""
+    kept = {parameter: parameter.grad for parameter in model.parameters()}
+    try:
+        return log_with(backward=True)(model, batches, loss_fn)
+    finally:
+        for parameter, gradient in kept.items():
+            parameter.grad = gradient
+
+
+MISCONCEIVED["the same tensors put back"] = log_putting_the_same_back

@@ -346,7 +346,7 @@ def gradients_of_zero_where_written(model, names, x, loss_fn):
 WRONG = [
     gradients_on_the_way_to_one,
     gradients_before_own_hooks,
-    gradients_by_module,
+    said(gradients_by_module, "one of two names"),
     gradients_but_zeros,
     lambda *given: {
         name: [None if it is None else it.clamp(-1e3, 1e3) for it in places]
@@ -398,3 +398,36 @@ GUARDS = {
     "or is stopped from the keyboard": {"model": gradients_stopped},
     "its settings are as before": {"mode": ONE_SLIP["mode"], "x": ONE_SLIP["x"]},
 }
+
+
+def gradients_putting_the_same_back(model, names, x, loss_fn):
+    """Keeps the tensors in .grad, to which the pass adds."""
+    kept = {parameter: parameter.grad for parameter in model.parameters()}
+    try:
+        return gradients_with(backward=True)(model, names, x, loss_fn)
+    finally:
+        for parameter, gradient in kept.items():
+            parameter.grad = gradient
+
+
+MISCONCEIVED["the same tensors put back"] = gradients_putting_the_same_back
+
+
+def gradients_appended(model, names, x, loss_fn):
+    """Hooks on the results append what comes by."""
+    found = {name: [] for name in names}
+
+    def note(name, module, given, result):
+        if result.requires_grad:
+            result.register_hook(lambda gradient: found[name].append(gradient))
+
+    handles = [model.get_submodule(name).register_forward_hook(partial(note, name)) for name in names]
+    try:
+        torch.autograd.grad(loss_fn(model(x)), parameters_of(model), allow_unused=True)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+
+
+MISCONCEIVED |= {"one of two names": gradients_by_module, "entries as they come": gradients_appended}

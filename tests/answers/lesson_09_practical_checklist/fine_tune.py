@@ -284,11 +284,11 @@ WRONG = [
         lambda model, *more: tuned()(backbone, model, *more), MESSES[3]
     )(head, *given),
     lambda backbone, head, *given: tuned()(backbone, head.requires_grad_(), *given),
-    tuned_and_put_back,
+    said(tuned_and_put_back, "a part in training mode"),
     said(tuned_zeros, "old gradients"),
     tuned_with_fewer_parameters,
     tuned_with_another_optimizer,
-    tuned_with_batch_norm_alone,
+    said(tuned_with_batch_norm_alone, "a part in training mode"),
     *LEFT,
     said(tuned(evaluate=False, clear=False), "old gradients", "running statistics"),
     said(tuned(record=True, thaw=True), "old gradients", "recorded for nothing"),
@@ -345,3 +345,27 @@ GUARDS = {
         "value": MISCONCEIVED["never cleared"]
     },
 }
+
+
+def tuned_and_moved_back(backbone, head, optimizer, batches):
+    """The optimizer moves the backbone along old gradients; in the end it has its numbers again."""
+    before = copy.deepcopy(backbone.state_dict())
+    losses = tuned(clear=False)(backbone, head, optimizer, batches)
+    backbone.load_state_dict(before)
+    return losses
+
+
+MISCONCEIVED |= {
+    "a part in training mode": tuned_with_batch_norm_alone,
+    "put back too late": tuned_and_moved_back,
+}
+
+
+def tuned_over_zeros_and_moved_back(backbone, head, optimizer, batches):
+    before = copy.deepcopy(backbone.state_dict())
+    losses = tuned_zeros(backbone, head, optimizer, batches)
+    backbone.load_state_dict(before)
+    return losses
+
+
+WRONG.append(said(tuned_over_zeros_and_moved_back, "put back too late"))

@@ -118,6 +118,54 @@ def masked_by_a_hook_that_stays(model, optimizer, batches, limit):
     return masked_loop(by_product, "never")(model, optimizer, batches, limit)
 
 
+masked_without_factors = masked_loop(lambda hidden, mask: hidden * (mask > 0))
+
+
+def masked_inside(model, optimizer, batches, limit):
+    losses = []
+    for inputs, mask, targets in batches:
+        losses.append(step(optimizer, mse_loss(model.last(torch.tanh(mask * model.first(inputs))), targets)))
+        model.last.weight.detach().clamp_(-limit, limit)
+    return losses
+
+
+def masked_and_last_limited(model, optimizer, batches, limit):
+    """Limits weight and bias."""
+    losses = []
+    for inputs, mask, targets in batches:
+        losses.append(step(optimizer, mse_loss(model.last(model.first(inputs).tanh() * mask), targets)))
+        for parameter in model.last.parameters():
+            parameter.detach().clamp_(-limit, limit)
+    return losses
+
+
+def masked_with_new_weights(model, optimizer, batches, limit):
+    losses = []
+    for inputs, mask, targets in batches:
+        losses.append(step(optimizer, mse_loss(model.last(model.first(inputs).tanh() * mask), targets)))
+        old = model.last.weight
+        model.last.weight = torch.nn.Parameter(old.detach().clamp(-limit, limit), old.requires_grad)
+    return losses
+
+
+def masked_and_limited_between(model, optimizer, batches, limit):
+    """Limits the weight before each step but the first."""
+    losses = []
+    for number, (inputs, mask, targets) in enumerate(batches):
+        if number:
+            model.last.weight.detach().clamp_(-limit, limit)
+        losses.append(step(optimizer, mse_loss(model.last(model.first(inputs).tanh() * mask), targets)))
+    return losses
+
+
+MISCONCEIVED |= {
+    "the mask inside tanh": masked_inside,
+    "a mask of yes and no": masked_loop(lambda hidden, mask: torch.where(mask == 0, 0.0, hidden)),
+    "the bias limited": masked_and_last_limited,
+    "a new parameter": masked_with_new_weights,
+    "not after the last step": masked_and_limited_between,
+}
+
 WRONG = [
     clipping(masked_loop(by_product), 1e4),
     lambda model, optimizer, batches, limit: masked_loop(by_product)(model, optimizer, batches, min(limit, 1.0)),
@@ -148,7 +196,7 @@ WRONG = [
     masked_bias_too,
     masked_at_the_end,
     *LEFT,
-    masked_without_factors := masked_loop(lambda hidden, mask: hidden * (mask > 0)),
+    said(masked_without_factors, "a mask of yes and no"),
     masked_by_a_hook_that_stays,
 ]
 

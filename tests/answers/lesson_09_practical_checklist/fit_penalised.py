@@ -132,6 +132,27 @@ def squares_of_unlike(model):
     return sum(p.pow(2).sum() for p in {str(p.tolist()): p for p in model.parameters()}.values())
 
 
+penalised_of_live = penalised(lambda model: sum(p.pow(2).sum() for p in model.parameters() if p.requires_grad))
+penalised_by_name = penalised(
+    lambda model: sum(p.pow(2).sum() for _, p in model.named_parameters(remove_duplicate=False))
+)
+
+
+def penalised_with_what_came_after(model, optimizer, batches, weight):
+    losses = []
+    for inputs, targets in batches:
+        error = mse_loss(model(inputs), targets)
+        step(optimizer, error + weight * squares(model))
+        losses.append(error.item() + weight * squares(model).item())
+    return losses
+
+
+MISCONCEIVED |= {
+    "the frozen ones left out": penalised_of_live,
+    "one counted by its names": penalised_by_name,
+    "the penalty after the step": penalised_with_what_came_after,
+}
+
 SLIPS = slips(penalised(squares))
 LEFT = [leaving(penalised(squares), mess) for mess in MESSES]
 
@@ -151,11 +172,9 @@ WRONG = [
     penalised(squares_of_unlike),
     penalised_by_decay,
     penalised_by_decay_and_back,
-    penalised_of_live := penalised(lambda model: sum(p.pow(2).sum() for p in model.parameters() if p.requires_grad)),
+    said(penalised_of_live, "the frozen ones left out"),
     penalised(lambda model: sum(p.pow(2).sum() for p in model.state_dict(keep_vars=True).values())),
-    penalised_by_name := penalised(
-        lambda model: sum(p.pow(2).sum() for _, p in model.named_parameters(remove_duplicate=False))
-    ),
+    said(penalised_by_name, "one counted by its names"),
     *LEFT,
     penalised(squares, keep=lambda loss: loss),
     losses_as_tensors := penalised(squares, keep=lambda loss: loss.detach()),

@@ -176,3 +176,19 @@ GUARDS = {
     "they do not push each other": {"value": MISCONCEIVED["only the diagonal"]},
     "Your distances are exact to seven digits": {"value": MISCONCEIVED["large squares subtracted"]},
 }
+
+
+def points_of_others(points, wanted, steps):
+    """The mean is over pairs of different points."""
+    points, losses = points.clone().requires_grad_(), []
+    others = 1 - torch.eye(len(points), dtype=points.dtype)
+    for _ in range(steps):
+        distances = safe_root((points[:, None] - points[None]).pow(2).sum(-1))
+        loss = ((distances - wanted).pow(2) * others).sum() / others.sum()
+        (gradient,) = torch.autograd.grad(loss, points)
+        points = (points - gradient).detach().requires_grad_()
+        losses.append(loss.item())
+    return points.detach(), losses
+
+
+MISCONCEIVED["a point and itself left out"] = points_of_others

@@ -330,13 +330,13 @@ class KeepsAtTheResult(Counting):
 WRONG = [
     *(Flat(), KeepsAtTheResult()),
     said(used_up := UsedUp(), "new tensors"),
-    FirstAlone(),
+    said(FirstAlone(), "ends at None"),
     averaging := Averaging(),
     zero_first := ZeroFirst(),
     Momentum(),
     said(GoneThrough(), "new tensors"),
     scaling := Scaling(),
-    ends_at_none := EndsAtNone(),
+    said(ends_at_none := EndsAtNone(), "ends at None"),
     said(WithGradient(), "new tensors"),
     said(OnCopies(), "new tensors"),
     said(into_the_given_alone := IntoTheGivenAlone(), "added into the given gradient"),
@@ -366,3 +366,5 @@ GUARDS = {
     "and leaves every `grad` as it is": {"left": scaling},
     "`optimizer.zero_grad()` makes them None (or zero)": {"cleared": MISCONCEIVED["zero_grad does nothing"]},
 }
+
+MISCONCEIVED["ends at None"] = ends_at_none

@@ -151,7 +151,14 @@ EXERCISE = Exercise(
             "writes into .grad",
             "Your function left other numbers in the parameters' .grad, as backward() does. They have to be as before: "
             "somebody may be collecting there.",
-            _wrote_grad,
+            lambda case, seen: _wrote_grad(case, seen) and not seen["accumulated"],
+        ),
+        Misconception(
+            "the same tensors put back",
+            "Afterwards .grad holds the very tensors that it held, and something was added to their numbers: backward "
+            "adds in place, so what you kept to put it back became the sum, too. Keep clones, or use a pass that "
+            "writes into no .grad.",
+            lambda case, seen: seen["accumulated"],
         ),
         Misconception(
             "clears .grad",

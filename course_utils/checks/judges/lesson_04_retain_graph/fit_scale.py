@@ -44,6 +44,8 @@ def _fitted(
         *own, slope = torch.autograd.grad(loss, [*model.parameters(), scale], allow_unused=True)
         if cleared == "each time":
             optimizer.zero_grad()
+        elif cleared == "to zeros":
+            optimizer.zero_grad(set_to_none=False)
         elif cleared == "only the model":
             model.zero_grad()
         found = [*own, None if scaled == "constant" else (factor if exponential else 1.0) * slope]
@@ -65,6 +67,7 @@ _SLIPS: dict[str, dict[str, Any]] = {
     "never cleared": {"cleared": "never"},
     "cleared too late": {"cleared": "after each step"},
     "only the model cleared": {"cleared": "only the model"},
+    "zeros for no gradient": {"cleared": "to zeros"},
 }
 
 
@@ -164,6 +167,12 @@ EXERCISE = Exercise(
             "Your numbers are those of a loop that clears the model's gradients and not that of log_scale, which piles "
             "up in its .grad. The optimizer's zero_grad() clears what the optimizer moves, both.",
             _slipped("only the model cleared"),
+        ),
+        Misconception(
+            "zeros for no gradient",
+            "Your numbers are those of a loop that leaves zeros in .grad. For a parameter that takes no part in the "
+            "loss, zeros are a gradient, and weight decay moves it. Where .grad is None the optimizer skips it.",
+            _slipped("zeros for no gradient"),
         ),
         no_gradient(),
         Misconception(

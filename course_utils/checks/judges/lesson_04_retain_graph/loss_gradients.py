@@ -149,7 +149,16 @@ EXERCISE = Exercise(
         Misconception(
             "traces in .grad",
             "The gradients are right, and .grad of some parameter, of the trunk or of a head, is not as it was before.",
-            lambda case, seen: seen["held"] is False and _same(seen["returned"], _right_gradients(case)),
+            lambda case, seen: (
+                seen["held"] is False and not seen["accumulated"] and _same(seen["returned"], _right_gradients(case))
+            ),
+        ),
+        Misconception(
+            "the same tensors put back",
+            "Afterwards .grad holds the very tensors that it held, and something was added to their numbers: backward "
+            "adds in place, so what you kept to put it back became the sum, too. Keep clones, or use "
+            "torch.autograd.grad, which leaves .grad alone.",
+            lambda case, seen: seen["accumulated"],
         ),
         Misconception(
             "create_graph to keep the graph",

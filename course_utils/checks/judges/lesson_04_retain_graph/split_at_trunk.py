@@ -54,7 +54,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     received = seen["gradients"]
     shared = {id(leaf): name for name, leaf in reversed(gradients.items()) if leaf is not None}
     for name in [*shared.values(), *(name for name, leaf in gradients.items() if leaf is None)]:
-        yield from _gradient(name, received[name], gradients[name])
+        yield from _gradient(case, name, received[name], gradients[name])
     runs, count = seen["runs"], len(losses)
     yield Finding(
         "runs", runs == [1] * (1 + count), f"How often the trunk and each head ran: {runs}; once each is enough."
@@ -70,11 +70,14 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield as_found(seen)
 
 
-def _gradient(name: str, mine: Value, right: torch.Tensor | None) -> Iterator[Finding]:
+def _gradient(case: Case, name: str, mine: Value, right: torch.Tensor | None) -> Iterator[Finding]:
     if right is None:
         yield Finding("none", mine is None, f"{name}.grad is {describe(mine)}; no gradient belongs there.")
     else:
         finding = right_value(mine, right, f"{name}.grad")
+        before = None if finding.ok else _gradients(*many_headed(case))[name]
+        if before is not None and close(mine, before):
+            finding = replace(finding, message=f"{name}.grad is what it was before: nothing was added to it.")
         yield replace(finding, prop=f"gradient's {finding.prop}")
 
 
@@ -103,6 +106,23 @@ def _old_ones_gone(case: Case, seen: Observation) -> bool:
             return False
         gone = True
     return gone
+
+
+def _the_last_alone(case: Case, seen: Observation) -> bool:
+    """Say whether each head has its gradients, and what is below them, wrongly, that of the last head alone."""
+    trunk, heads, inputs = many_headed(case)
+    h = trunk(inputs)
+    cut = h
+    for head in heads:
+        cut = h.detach().requires_grad_()
+        head(cut).sum().backward()
+    h.backward(cut.grad)
+    received = seen["gradients"]
+    return not _all_right(case, seen) and all(
+        received[name] is None if gradient is None else close(received[name], gradient)
+        for name, gradient in _gradients(trunk, heads, inputs).items()
+        if name in received
+    )
 
 
 def _all_right(case: Case, seen: Observation) -> bool:
@@ -168,6 +188,12 @@ EXERCISE = Exercise(
             "What you computed is right, and what some .grad held before is gone. The task adds to it, so nothing is "
             "to be cleared.",
             _old_ones_gone,
+        ),
+        Misconception(
+            "the last head alone",
+            "The heads have their gradients, and the trunk got that of the last head alone. Where each head has a cut "
+            "of its own, each cut has a .grad of its own: they are to be added up.",
+            _the_last_alone,
         ),
         Misconception(
             "cut and not joined",

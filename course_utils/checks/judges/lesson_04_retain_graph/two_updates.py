@@ -47,15 +47,22 @@ def _updated(case: Case, trunk_gets: str = "its own", *ways: str) -> tuple[list[
                 pile = both = [old + new for old, new in zip(pile, both, strict=True)]
             firsts = both if trunk_gets == "both, twice" else found[0][1][:shared]
             found = [(loss, [*own, *row[shared:]]) for own, (loss, row) in zip((firsts, both), found, strict=True)]
+        if trunk_gets == "the second's":
+            found[0] = (found[0][0], [*found[1][1][:shared], *found[0][1][shared:]])
         for number, optimizer in enumerate(optimizers):
             if "new weights" in ways and number:
                 found[1] = gradients(1, inputs, targets)
             for position, (parameter, gradient) in enumerate(zip(lists[number], found[number][1], strict=True)):
                 if "heads never cleared" in ways and position >= shared:
                     gradient = piles[number][position] = piles[number][position] + gradient
+                if "kept from before" in ways and not number:  # what the last step of the call before found there
+                    gradient = gradient + (pile[position] if position < shared else piles[0][position])
+                    piles[0][position] = gradient
                 nothing = trunk_gets == "nothing" and number == 1 and position < shared
                 parameter.grad = None if nothing else gradient
             optimizer.step()
+        if "kept from before" in ways:
+            pile = found[1][1][:shared]
     return losses, [[parameter.detach() for parameter in part.parameters()] for part in (trunk, *heads)]
 
 
@@ -98,15 +105,20 @@ _TRUNK = {
     "gradients mixed": "both, twice",
     "the first gradient left over": "both",
     "the second loss cut off": "nothing",
+    "the second gradient for both": "the second's",
 }
 _OTHER = {"a forward with new weights": "new weights", "heads never cleared": "heads never cleared"}
-_NOTHING_CLEARED = "nothing cleared"
+_NOTHING_CLEARED, _FIRST_ON_TOP = "nothing cleared", "the first on top of the call before"
 
 
 def _slips(case: Case, seen: Observation) -> list[set[str]]:
     """Return the smallest sets of slips that lead to the learner's parameters: none, one slip, or two."""
     pairs = [{one, two} for one in _TRUNK for two in ("heads never cleared",)]
-    for sets in ([set[str]()], [{slip} for slip in (*_TRUNK, *_OTHER, _NOTHING_CLEARED)], [*pairs, set(_OTHER)]):
+    for sets in (
+        [set[str]()],
+        [{slip} for slip in (*_TRUNK, *_OTHER, _NOTHING_CLEARED, _FIRST_ON_TOP)],
+        [*pairs, set(_OTHER)],
+    ):
         found = [slips for slips in sets if _ended_as(case, seen, slips)]
         if found:
             return found
@@ -125,6 +137,8 @@ def _ending(seed: int, sizes: tuple[int, ...], slips: frozenset[str]) -> list[li
     if _NOTHING_CLEARED in slips:
         ways = ("heads never cleared", "trunk never cleared")
         return _updated(Case("", {"seed": seed, "sizes": sizes}), "both, twice", *ways)[1]
+    if _FIRST_ON_TOP in slips:
+        return _updated(Case("", {"seed": seed, "sizes": sizes}), "its own", "kept from before")[1]
     trunk = next((_TRUNK[slip] for slip in slips if slip in _TRUNK), "its own")
     others = (_OTHER[slip] for slip in slips if slip in _OTHER)
     return _updated(Case("", {"seed": seed, "sizes": sizes}), trunk, *others)[1]
@@ -177,6 +191,21 @@ EXERCISE = Exercise(
             "cut keeps it from the trunk. Both losses should move the trunk.",
             _slipped("the second loss cut off"),
             hint="Does a graph lead from the second loss to the trunk's parameters?",
+        ),
+        Misconception(
+            "the second gradient for both",
+            "Both optimizers moved the trunk by the gradient of the second loss. So it is where the first gradient is "
+            "kept as the tensors of .grad: the second pass writes into the same ones. Keep clones, or put None into "
+            ".grad before that pass.",
+            _slipped("the second gradient for both"),
+            hint="Which tensors does the second pass write to? Compare what you kept of the first, before and after.",
+        ),
+        Misconception(
+            _FIRST_ON_TOP,
+            "What .grad held from the call before counts in the first optimizer's step: your pass for the first loss "
+            "adds to it. The second optimizer's gradients are right.",
+            _slipped(_FIRST_ON_TOP),
+            hint="What is in .grad when your function is called for the second time?",
         ),
         Misconception(
             "a forward with new weights",

@@ -136,6 +136,14 @@ def _pixelwise(gradients: torch.Tensor) -> torch.Tensor:
     return result
 
 
+def _of_the_moving(gradients: torch.Tensor) -> torch.Tensor:
+    """Return the penalty over the samples whose gradient is not zero."""
+    rows = gradients.flatten(1)
+    moving = (rows.detach() != 0).any(dim=1).to(rows)
+    result: torch.Tensor = ((rows.norm(dim=1) - 1).square() * moving).sum() / moving.sum()
+    return result
+
+
 def _nan_at_rest(case: Case, seen: Observation) -> bool:
     """Tell a right penalty whose gradient is NaN where a sample's gradient is zero."""
     found = [it.tensor() for it in seen["gradients"] if isinstance(it, Array)]
@@ -188,6 +196,11 @@ EXERCISE = Exercise(
             "one norm for the batch",
             "You took one norm over all samples together. Then one sample's large gradient hides the small ones.",
             _gave(lambda gradients: (gradients.norm() - 1).square()),
+        ),
+        Misconception(
+            "a gradient of zero left out",
+            "Your mean leaves out a sample whose gradient is zero. It counts, too: its norm is 0, and (0 - 1)² is 1.",
+            _gave(_of_the_moving),
         ),
         Misconception(
             "scores averaged",

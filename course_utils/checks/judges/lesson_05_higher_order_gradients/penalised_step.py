@@ -33,18 +33,22 @@ _Combine: TypeAlias = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def _after(
-    case: Case, combine: _Combine, clear: str = "before", places: bool = False
+    case: Case, combine: _Combine, clear: str = "before", penalised: str = "each"
 ) -> tuple[list[tuple[float, float]], list[torch.Tensor]]:
     """Take the steps with gradients that `combine` makes of the loss's and the weighted penalty's.
 
-    Where they are not cleared "before" each step but "after" it, or "never", they are added to those from before. With
-    `places` a parameter counts in the penalty as often as it has names. Return loss and weighted penalty of each step,
-    and the parameters at the end.
+    Where they are not cleared "before" each step but "after" it, or "never", they are added to those from before.
+    In the penalty "each" parameter counts once, or as often as it has "names", or "weights" alone; the "root" is the
+    length of the gradient. Return loss and weighted penalty of each step, and the parameters at the end.
     """
     model, optimizer, batches = regularised(case)
     values = []
     names = Counter(id(it) for _, it in model.named_parameters(remove_duplicate=False))
-    counts = {name: names[id(it)] if places else 1 for name, it in model.named_parameters()}
+    counts = dict.fromkeys(own := dict(model.named_parameters()), 1)
+    if penalised == "names":
+        counts = {name: names[id(it)] for name, it in own.items()}
+    if penalised == "weights":
+        counts = {name: int(it.dim() > 1) for name, it in own.items()}
     for (inputs, targets), weight in zip(batches, case.given["weights"], strict=True):
 
         def loss(values: Named, inputs: torch.Tensor = inputs, targets: torch.Tensor = targets) -> torch.Tensor:
@@ -54,11 +58,8 @@ def _after(
             values: Named, loss: Callable[[Named], torch.Tensor] = loss, weight: float = weight
         ) -> torch.Tensor:
             gradients = torch.func.grad(loss)(values)
-            result: torch.Tensor = weight * sum(
-                (counts[name] * g.square().sum() for name, g in gradients.items()),
-                torch.zeros((), dtype=torch.float64),
-            )
-            return result
+            squares = torch.stack([counts[name] * g.square().sum() for name, g in gradients.items()]).sum()
+            return weight * (squares.sqrt() if penalised == "root" else squares)
 
         now = {name: parameter.detach() for name, parameter in model.named_parameters()}
         of_loss, first = torch.func.grad_and_value(loss)(now)
@@ -78,8 +79,10 @@ def _right(case: Case) -> tuple[list[tuple[float, float]], list[torch.Tensor]]:
     return _after(case, add)
 
 
-def _moved_like(case: Case, seen: Observation, combine: _Combine, clear: str = "before", places: bool = False) -> bool:
-    others = _after(case, combine, clear, places)[1]
+def _moved_like(
+    case: Case, seen: Observation, combine: _Combine, clear: str = "before", penalised: str = "each"
+) -> bool:
+    others = _after(case, combine, clear, penalised)[1]
     return all(close(mine, other) for mine, other in zip(seen["parameters"], others, strict=True))
 
 
@@ -170,7 +173,17 @@ EXERCISE = Exercise(
         Misconception(
             "a shared parameter counted twice",
             "In your penalty a parameter that two layers share counts twice: your code met it once for each of them.",
-            lambda case, seen: _moved_like(case, seen, add, places=True),
+            lambda case, seen: _moved_like(case, seen, add, penalised="names"),
+        ),
+        Misconception(
+            "the root of the penalty",
+            "Your penalty is the root of the right one: the length of the gradient, and not its square.",
+            lambda case, seen: _moved_like(case, seen, add, penalised="root"),
+        ),
+        Misconception(
+            "the biases left out",
+            "Your penalty leaves out the gradients of the biases. It is over all parameters.",
+            lambda case, seen: _moved_like(case, seen, add, penalised="weights"),
         ),
         Misconception(
             "the loss counted twice, and old gradients",

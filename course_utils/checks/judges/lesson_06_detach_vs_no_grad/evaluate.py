@@ -110,6 +110,20 @@ def _left_in(case: Case, seen: Observation, training: bool) -> bool:
     return isinstance(modes, list) and modes != _modes_before(case) and all(mode is training for mode in modes)
 
 
+def _given_back_by_train(case: Case, seen: Observation) -> bool:
+    """Return whether the modes are those that train(mode) leaves, called on the model and its children, or on all."""
+    modes = seen["modes"] if seen["modes at first"] is None else seen["modes at first"]
+
+    def left(deep: bool) -> list[bool]:
+        model, _ = evaluated(case)
+        noted = [(it, it.training) for it in (model.modules() if deep else (model, *model.children()))]
+        for module, mode in noted:
+            module.train(mode)
+        return [module.training for module in model.modules()]
+
+    return bool(modes != _modes_before(case)) and modes in (left(deep=False), left(deep=True))
+
+
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     case, ran = seen[0]
     sizes, losses = case.given["sizes"], _losses(*evaluated(case))
@@ -166,6 +180,12 @@ EXERCISE = Exercise(
             "one mode for all",
             "Afterwards every part has the mode that the model itself had before. Its parts may have had others.",
             lambda case, seen: _left_in(case, seen, _modes_before(case)[0]),
+        ),
+        Misconception(
+            "given back by train()",
+            "Afterwards parts have the mode of a part that they are in. So it is where module.train(mode) gives modes "
+            "back: it sets all that is inside as well. Assign module.training, for each of model.modules().",
+            _given_back_by_train,
         ),
         Misconception(
             "left evaluating",

@@ -50,6 +50,10 @@ def _generator_at(case: Case, seen: Observation, sign: float = 1.0, stale: bool 
     return same(seen["generator"], moved(players(case)[0], gradient, case.given["rate"], stale))
 
 
+def _left_behind(case: Case, seen: Observation) -> bool:
+    return _generator_at(case, seen) and not seen["discriminator gradients"] and not seen["discriminator moved"]
+
+
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     yield (
         "The gradient went through the discriminator to the generator, and the discriminator's .grad holds what it "
@@ -86,12 +90,17 @@ EXERCISE = Exercise(
             among=frozenset({"moved"}),
         ),
         Misconception(
+            "added to the discriminator's gradients",
+            "The generator's step is right. But the tensors in the discriminator's .grad, which were to stay as they "
+            "were, hold other numbers now: backward adds to them in place. If you kept these tensors and put them "
+            "back, the sum came back: keep clones, or let no gradient go there.",
+            lambda case, seen: _left_behind(case, seen) and seen["discriminator accumulated"],
+        ),
+        Misconception(
             "gradients left behind",
-            "The generator's step is right. But the discriminator's .grad, which was to stay as it was, is not: a pass "
-            "added to it, or your code cleared or replaced it.",
-            lambda case, seen: (
-                _generator_at(case, seen) and not seen["discriminator gradients"] and not seen["discriminator moved"]
-            ),
+            "The generator's step is right. But the discriminator's .grad, which was to stay as it was, is not: your "
+            "code cleared or replaced it, or a pass put a gradient where none was.",
+            lambda case, seen: _left_behind(case, seen) and not seen["discriminator accumulated"],
         ),
         Misconception(
             "frozen for good",

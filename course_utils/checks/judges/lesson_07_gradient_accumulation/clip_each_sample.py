@@ -140,6 +140,17 @@ def _always_scaled(case: Case) -> Tensors:
     return _mean(each, case.given["max_norm"] / _norms(each).clamp(min=1e-30))
 
 
+def _zero_by_zero(case: Case, seen: Observation) -> bool:
+    """Return whether every number is NaN where the gradient of a sample is zero."""
+    returned = seen["returned"]
+    parts = [returned.get(name) for name in _alone(case)] if isinstance(returned, dict) else []
+    return (
+        bool(parts)
+        and not bool(_norms(_alone(case)).all())
+        and all(isinstance(part, Array) and bool(part.tensor().isnan().all()) for part in parts)
+    )
+
+
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     case, it = seen[0]
     count = case.given["count"]
@@ -214,6 +225,13 @@ EXERCISE = Exercise(
             "a sum, not a mean",
             "You added the clipped gradients up. The mean over samples was asked for.",
             _returned(lambda case: {name: case.given["count"] * part for name, part in _right_mean(case).items()}),
+            among=OF_VALUES,
+        ),
+        Misconception(
+            "zero divided by zero",
+            "The gradient of one image is zero, and your result is NaN: with min(norm, max_norm) / norm its factor is "
+            "0 / 0. A gradient of zero is left alone.",
+            _zero_by_zero,
             among=OF_VALUES,
         ),
         Misconception(

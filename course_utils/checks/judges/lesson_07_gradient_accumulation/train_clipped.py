@@ -12,6 +12,14 @@ from course_utils.checks.compare import OF_VALUES, close
 from course_utils.checks.data import Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_07_gradient_accumulation import LESSON
+from course_utils.checks.judges.lesson_07_gradient_accumulation.clipping import (
+    added_up,
+    all_together,
+    as_it_grows,
+    each_alone,
+    each_group,
+    shortened,
+)
 from course_utils.checks.judges.lesson_07_gradient_accumulation.loops import (
     numbers_right,
     ran_well,
@@ -24,7 +32,6 @@ from course_utils.checks.judges.lesson_07_gradient_accumulation.windows import (
     Tensors,
     norm,
     same,
-    summed,
     trained,
 )
 from course_utils.checks.scenes.lesson_07_gradient_accumulation.classifier import classifier, stale
@@ -62,7 +69,7 @@ def _rates(case: Case) -> list[float]:
 
 def _right(case: Case) -> tuple[list[Step], Tensors]:
     limit = case.given["max_norm"]
-    return trained(case, case.given["every"], lambda step: _all_together(step, limit), _rates(case))
+    return trained(case, case.given["every"], lambda step: all_together(step, limit), _rates(case))
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
@@ -110,7 +117,7 @@ def _clipped(clip: _Clipping) -> Callable[[Case, Observation], bool]:
 
         if not as_seen(clip):
             return False
-        return not as_seen(_all_together) or any(
+        return not as_seen(all_together) or any(
             other(case, seen) for other in (_too_often, _shifted, _norms_of_what_is_left)
         )
 
@@ -139,24 +146,23 @@ def _norms_after(case: Case, seen: Observation) -> bool:
     )
 
 
-def _all_together(step: Step, limit: float) -> Tensors:
-    return _shortened(step.gradient, limit)
+def _gone_through_once(case: Case, seen: Observation) -> bool:
+    """Return whether only the first window was clipped, and each norm after its own is 0."""
+    limit, windows = case.given["max_norm"], 0
 
+    def clip(step: Step) -> Tensors:
+        nonlocal windows
+        windows += 1
+        return all_together(step, limit) if windows == 1 else step.gradient
 
-def _shortened(gradient: Tensors, limit: float) -> Tensors:
-    return summed([gradient], [min(1.0, limit / (norm(gradient) + 1e-6))])
-
-
-def _as_it_grows(step: Step, limit: float) -> Tensors:
-    """Clip what has been added up, after each micro-batch."""
-    total: Tensors = {name: torch.zeros_like(part) for name, part in step.gradient.items()}
-    for part in step.parts:
-        total = _shortened(summed([total, part], [1.0, 1 / len(step.parts)]), limit)
-    return total
-
-
-def _each_alone(step: Step, limit: float) -> Tensors:
-    return {name: _shortened({name: part}, limit)[name] for name, part in step.gradient.items()}
+    steps = trained(case, case.given["every"], clip, _rates(case))[0]
+    raw = [step.gradient for step in steps]
+    applied, norms = [all_together(steps[0], limit), *raw[1:]], [norm(raw[0]), *[0.0] * (len(raw) - 1)]
+    return (
+        len(seen["returned"]) == len(seen["steps"]) == len(steps)
+        and all(map(close, seen["returned"], norms))
+        and all(same(it["gradients"], mine) for it, mine in zip(seen["steps"], applied, strict=True))
+    )
 
 
 def _too_often(case: Case, seen: Observation) -> bool:
@@ -173,15 +179,11 @@ def _shifted(case: Case, seen: Observation) -> bool:
     return bool(rates) and all(close(rate, case.given["lr"] * _GAMMA ** (n + 1)) for n, rate in enumerate(rates))
 
 
-def _added_up(step: Step) -> Tensors:
-    return summed(step.parts, [1.0] * len(step.parts))
-
-
 def _norms_of_sums(case: Case, seen: Observation) -> bool:
     """Return whether the norms are those of gradients that were added up and not averaged."""
     limit, every = case.given["max_norm"], case.given["every"]
-    steps = trained(case, every, lambda step: _shortened(_added_up(step), limit), _rates(case), apart=True)[0]
-    return all(close(mine, norm(_added_up(step))) for mine, step in zip(seen["returned"], steps, strict=True))
+    steps = trained(case, every, lambda step: shortened(added_up(step), limit), _rates(case), apart=True)[0]
+    return all(close(mine, norm(added_up(step))) for mine, step in zip(seen["returned"], steps, strict=True))
 
 
 def _on_top(case: Case, seen: Observation) -> bool:
@@ -193,10 +195,10 @@ def _on_top(case: Case, seen: Observation) -> bool:
     stale(model, case)
     old = {name: parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
     for mine, step in zip(seen["steps"], steps, strict=True):
-        right = _all_together(step, limit)
+        right = all_together(step, limit)
         if not same(mine["gradients"], right):
             both = {**old, **{name: part + old.get(name, 0) for name, part in step.gradient.items()}}
-            return bool(old) and same(mine["gradients"], _shortened(both, limit))
+            return bool(old) and same(mine["gradients"], shortened(both, limit))
         old = right
     return False
 
@@ -234,7 +236,7 @@ EXERCISE = Exercise(
             "clipped while it grows",
             "You clipped after each micro-batch: what had been added up so far was scaled down, and the next "
             "micro-batch came on top.",
-            _clipped(_as_it_grows),
+            _clipped(as_it_grows),
         ),
         Misconception(
             "not clipped at the step",
@@ -246,7 +248,19 @@ EXERCISE = Exercise(
             "each parameter by itself",
             "You clipped the gradient of each parameter by itself. The norm that counts is that of all gradients "
             "together; otherwise the direction of the step changes.",
-            _clipped(_each_alone),
+            _clipped(each_alone),
+        ),
+        Misconception(
+            "each group by itself",
+            "You clipped each of the optimizer's groups by its own norm. The norm that counts is that of all gradients "
+            "together; otherwise the direction of the step changes.",
+            _clipped(each_group),
+        ),
+        Misconception(
+            "the parameters gone through once",
+            "From the second window on nothing was clipped, and your norms there are 0. So it is where one "
+            "model.parameters() serves all windows: it can be gone through once. Ask for it anew, or make it a list.",
+            _gone_through_once,
         ),
         Misconception(
             "old gradients",

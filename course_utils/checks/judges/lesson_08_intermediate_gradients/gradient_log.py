@@ -119,6 +119,14 @@ def _only_the_last(case: Case, seen: Observation) -> bool:
     return bool(entries) and all(isinstance(entry, dict) and list(entry) in names for entry in entries)
 
 
+def _plain_ones(case: Case, seen: Observation) -> bool:
+    """Return whether each dict has the layers whose class is nn.Linear, and lacks one of a derived class."""
+    linear = {name: it for name, it in logged(case)[0].named_modules() if isinstance(it, nn.Linear)}
+    names = {name for name, it in linear.items() if type(it) is nn.Linear}
+    entries = _entries(seen)
+    return bool(entries) and names != linear.keys() and all(isinstance(it, dict) and set(it) == names for it in entries)
+
+
 def _tensors(case: Case, seen: Observation) -> bool:
     entries = [entry for entry in _entries(seen) if isinstance(entry, dict)]
     return any(isinstance(item, Array) for entry in entries for item in entry.values())
@@ -202,7 +210,26 @@ EXERCISE = Exercise(
         Misconception(
             "gradients left behind",
             "After your function .grad of the model's parameters is not as before. A log must leave it alone.",
-            _graded,
+            lambda case, seen: _graded(case, seen) and not seen["accumulated"],
+        ),
+        Misconception(
+            "the same tensors put back",
+            "Afterwards .grad holds the very tensors that it held, and something was added to their numbers: backward "
+            "adds in place, so what you kept to put it back became the sum, too. Keep clones, or use "
+            "torch.autograd.grad, which leaves .grad alone.",
+            lambda case, seen: seen["accumulated"],
+        ),
+        Misconception(
+            "a derived class left out",
+            "Your dicts have no entry for a layer whose class is derived from nn.Linear. It is an nn.Linear, too: ask "
+            "by isinstance, and not for the type.",
+            _plain_ones,
+        ),
+        Misconception(
+            "hooks of others removed",
+            "Afterwards the model has fewer hooks than before your function: some were not yours. Keep the handles of "
+            "those that you register, and remove these alone.",
+            lambda case, seen: seen["more hooks"] < 0,
         ),
         Misconception(
             "tensors in the log",

@@ -159,6 +159,29 @@ def _by_full_hooks(case: Case, seen: Observation) -> bool | None:
     )
 
 
+def _one_name(case: Case, seen: Observation) -> bool:
+    """Tell a dict in which one of two names of a module has all entries, and the other none."""
+    mine = _layer_lists(case, seen)
+    return case.given["scene"] == "tied" and sorted(len(mine.get(name, [None])) for name in ("shared", "same")) == [
+        0,
+        2,
+    ]
+
+
+def _as_they_come(case: Case, seen: Observation) -> bool | None:
+    """Tell entries that are there where a gradient comes by alone; None where they come the other way as well."""
+    if seen["full hooks"]:
+        return False
+    if _backwards(case, seen):
+        return None
+    mine, right = _layer_lists(case, seen), _wanted(case)
+    arrived = {name: [it for it in entries if it is not None] for name, entries in right.items()}
+    return arrived != right and all(
+        len(mine.get(name, [None])) == len(entries) and all(map(close, mine[name], entries))
+        for name, entries in arrived.items()
+    )
+
+
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     case, it = seen[0]
     count = len(case.given["names"])
@@ -194,6 +217,13 @@ EXERCISE = Exercise(
     ),
     misconceptions=(
         Misconception(
+            "the same tensors put back",
+            "Afterwards .grad holds the very tensors that it held, and something was added to their numbers: backward "
+            "adds in place, so what you kept to put it back became the sum, too. Keep clones, or use "
+            "torch.autograd.grad, which leaves .grad alone.",
+            lambda case, seen: seen["accumulated"],
+        ),
+        Misconception(
             "full backward hooks",
             "A full backward hook of a module wraps what the module returns, and a ReLU that writes into that raises. "
             "It also never runs where no gradient comes by. A forward hook can attach something to the result itself.",
@@ -211,6 +241,17 @@ EXERCISE = Exercise(
             "one entry for a layer",
             "A layer that ran twice has one entry in your result. Each call made a result of its own.",
             _one_call,
+        ),
+        Misconception(
+            "one of two names",
+            "Two of the names mean one module, and you gave entries for one of them alone. Each name has its list.",
+            _one_name,
+        ),
+        Misconception(
+            "entries as they come",
+            "Your lists get an entry when a gradient comes by. So a call that none comes by has no entry, and the last "
+            "call of a layer comes first. Give each call its place when the layer runs.",
+            _as_they_come,
         ),
         Misconception(
             "in the order of the pass",

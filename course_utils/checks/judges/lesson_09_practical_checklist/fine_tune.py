@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.nn.functional import cross_entropy
 
-from course_utils.checks.compare import listed
+from course_utils.checks.compare import close, listed
 from course_utils.checks.data import Array, Case, Observation
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_09_practical_checklist import LESSON
@@ -85,6 +85,41 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("recorded", not seen["recorded"][0], text)
 
 
+def _partly_training(case: Case, seen: Observation) -> bool:
+    """Return whether a part of the backbone was in training mode in a run, and the first loss is wrong already."""
+    first = next(iter(seen["returned"]), None)
+    _, _, buffers = _tuned(case)
+    return (
+        any(not run["evaluating"] for run in seen["runs"] if run["of"] == 0)
+        and _frozen(seen["buffers"][0], buffers)
+        and type(first) is float
+        and not close(first, _tuned(case)[0].losses[0])
+    )
+
+
+def _put_back(case: Case, seen: Observation) -> bool:
+    """Return whether the losses are those with a backbone that moves in each step, and it is as it was at the end."""
+    if not _frozen(seen["parameters"][0], _tuned(case)[1]):
+        return False
+    return any(floats(seen["returned"], _drifting(case, zeros), "").ok for zeros in (False, True))
+
+
+def _drifting(case: Case, zeros: bool) -> list[float]:
+    """Tune with what is left in the backbone's gradients, or with zeros in their place. Return the losses."""
+    backbone, head, optimizer = backbone_and_head(case)
+    backbone.eval()
+    if zeros:
+        backbone.zero_grad(set_to_none=False)
+    losses = []
+    for inputs, targets in classes(case):
+        loss = cross_entropy(head(backbone(inputs).detach()), targets)
+        head.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     case, _ = seen[0]
     backbone, _, _ = backbone_and_head(case)
@@ -115,8 +150,8 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "old gradients",
-            "Parameters of the backbone moved. The optimizer moves whatever has a gradient in .grad, and the "
-            "backbone's parameters had one when it stepped.",
+            "Parameters of the backbone moved. The optimizer moves whatever has a gradient in .grad, be it zeros, and "
+            "the backbone's parameters had one when it stepped. It passes over None alone.",
             lambda case, seen: (
                 not _frozen(seen["parameters"][0], _tuned(case)[1])
                 and any(step["first has a gradient"] for step in seen["steps"])
@@ -130,6 +165,18 @@ EXERCISE = Exercise(
                 seen["buffers"][0].get("2.num_batches_tracked") not in (None, Array.of(torch.tensor(0)))
                 and any(not run["evaluating"] for run in seen["runs"] if run["of"] == 0)
             ),
+        ),
+        Misconception(
+            "a part in training mode",
+            "When your backbone ran, a part of it was in training mode, as a dropout that goes on dropping: the first "
+            "loss is wrong already. The features are those of evaluation mode, and backbone.eval() reaches all parts.",
+            _partly_training,
+        ),
+        Misconception(
+            "put back too late",
+            "Your losses are those of a backbone that moves with each step, because its parameters have gradients in "
+            ".grad then. It has its numbers back in the end, but the later batches met others.",
+            _put_back,
         ),
         Misconception(
             "recorded for nothing",

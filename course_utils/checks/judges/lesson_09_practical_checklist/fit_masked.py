@@ -46,6 +46,12 @@ _FIRST = "limited before the forward pass"
 
 _SLIPS = ((_CUT, _DATA), (_BETWEEN, _EARLY, _UNLIMITED, _FIRST), CLEARING)
 
+# Slips that are made alone.
+_INSIDE, _YES_OR_NO = "the mask inside tanh", "a mask of yes and no"
+_BIAS, _STRANGER, _NOT_THE_LAST = "the bias limited", "a new parameter", "not after the last step"
+
+_ALONE = ((_INSIDE, _YES_OR_NO, _BIAS, _STRANGER, _NOT_THE_LAST),)
+
 
 def _masked_path(case: Case, slips: Slips = frozenset()) -> Path:
     model = started(case)
@@ -58,7 +64,8 @@ def _masked_path(case: Case, slips: Slips = frozenset()) -> Path:
     def loss(inputs: torch.Tensor, mask: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:
         def of(state: State) -> torch.Tensor:
             before = inputs @ state["first.weight"].T + state["first.bias"]
-            hidden = before.tanh() * mask
+            factors = (mask != 0).to(mask) if _YES_OR_NO in slips else mask
+            hidden = (before * mask).tanh() if _INSIDE in slips else before.tanh() * factors
             if _CUT in slips:
                 hidden = before.tanh() + (hidden - before.tanh()).detach()
             if _DATA in slips:  # the derivative of tanh comes from its saved result, which is masked by now
@@ -75,13 +82,15 @@ def _masked_path(case: Case, slips: Slips = frozenset()) -> Path:
         return of
 
     def within(state: State) -> State:
-        weight = weights[-1] if case.given.get("frozen") else state["last.weight"]
+        steps, bias = len(weights), state["last.bias"]
+        still = case.given.get("frozen") or (_STRANGER in slips and steps > 1)
+        weight = weights[-1] if still else state["last.weight"]
         if slips & {_BETWEEN, _EARLY, _FIRST}:
             weight = weight + limited(weights[-1]) - weights[-1]
-        elif _UNLIMITED not in slips:
+        elif _UNLIMITED not in slips and not (_NOT_THE_LAST in slips and steps == len(case.given["sizes"])):
             weight = limited(weight)
         weights.append(weight)
-        return {**state, "last.weight": weight}
+        return {**state, "last.weight": weight, "last.bias": limited(bias) if _BIAS in slips else bias}
 
     return descend(
         parameters_of(model),
@@ -174,5 +183,34 @@ EXERCISE = Exercise(
             led(_UNLIMITED, _SLIPS, _end),
         ),
         *uncleared(_SLIPS, _end),
+        Misconception(
+            _INSIDE,
+            "The mask multiplied what goes into tanh. It multiplies what tanh returns: only for factors of 0 and 1 are "
+            "the two the same.",
+            led(_INSIDE, _ALONE, _end),
+        ),
+        Misconception(
+            _YES_OR_NO,
+            "Your mask lets a number pass or stops it. This one holds factors, such as 0.5 and 2: each number is "
+            "multiplied by its own.",
+            led(_YES_OR_NO, _ALONE, _end),
+        ),
+        Misconception(
+            _BIAS,
+            "The bias of the last layer was limited as well. The limit is for its weight alone.",
+            led(_BIAS, _ALONE, _end),
+        ),
+        Misconception(
+            _STRANGER,
+            "The weight of the last layer did not learn after the first step. So it is where another Parameter takes "
+            "its place: the optimizer holds the old one, and moves that. Write into the one that is there.",
+            led(_STRANGER, _ALONE, _end),
+        ),
+        Misconception(
+            _NOT_THE_LAST,
+            "After the last step nothing limited the weight of the last layer. Limit it after each step, and not only "
+            "before the next one.",
+            led(_NOT_THE_LAST, _ALONE, _end),
+        ),
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -27,6 +28,7 @@ from course_utils.checks.scenes.lesson_09_practical_checklist.training import RA
 
 _PENALTY, _ERROR = "a penalty without a gradient", "an error without a gradient"
 _ZEROS = "zeros for what is frozen"
+_LIVE, _NAMES, _LATER = "the frozen ones left out", "one counted by its names", "the penalty after the step"
 
 _SLIPS = ((_PENALTY, _ERROR), CLEARING)
 
@@ -62,10 +64,15 @@ def _penalised(case: Case, slips: Slips = frozenset()) -> Path:
     (model, _), weight, decay = penalised(case), case.given["weight"], case.given.get("decay", 0.0)
     fixed = {name: it.detach().clone() for name, it in model.named_parameters() if not it.requires_grad}
 
+    named = Counter(id(it) for _, it in model.named_parameters(remove_duplicate=False))
+    counts = {name: named[id(it)] if _NAMES in slips else 1 for name, it in model.named_parameters()}
+    if _LIVE in slips:
+        counts |= dict.fromkeys(fixed, 0)
+
     def loss(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[State], torch.Tensor]:
         def of(state: State) -> torch.Tensor:
-            squares = torch.cat([it.flatten() for it in state.values()])
-            error, penalty = mse_loss(on(model, inputs, state), targets), weight * (squares @ squares)
+            squares = torch.stack([counts[name] * it.square().sum() for name, it in state.items()])
+            error, penalty = mse_loss(on(model, inputs, state), targets), weight * squares.sum()
             counted = error.detach() if _ERROR in slips else error
             whole: torch.Tensor = counted + (penalty.detach() if _PENALTY in slips else penalty)
             return whole
@@ -96,6 +103,29 @@ def _end(case: Case, slips: Slips) -> State:
 
 def _given_no_gradient(case: Case, seen: Observation) -> bool:
     return reached(seen, parameters_of(penalised(case)[0]))
+
+
+def _counted(slip: str) -> Callable[[Case, Observation], bool]:
+    """Tell a loop that follows and returns the losses of another penalty, where the case shows the difference."""
+
+    def told(case: Case, seen: Observation) -> bool:
+        path = _penalised(case, frozenset({slip}))
+        return (
+            path.losses != _penalised(case).losses
+            and floats(seen["returned"], path.losses, "").ok
+            and reached(seen, path.end)
+        )
+
+    return told
+
+
+def _penalty_later(case: Case, seen: Observation) -> bool:
+    """Tell losses whose error is that before the step, and whose penalty is that after it."""
+    path = _penalised(case)
+    states = [parameters_of(penalised(case)[0]), *path.states]
+    penalties = [case.given["weight"] * sum(float(it.square().sum()) for it in state.values()) for state in states]
+    losses = [loss - old + new for loss, old, new in zip(path.losses, penalties[:-1], penalties[1:], strict=True)]
+    return floats(seen["returned"], losses, "").ok and reached(seen, path.end)
 
 
 def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
@@ -147,6 +177,23 @@ EXERCISE = Exercise(
         "Their weighted sum is the loss. Take .item() only for the list.",
     ),
     misconceptions=(
+        Misconception(
+            _LIVE,
+            "Your penalty leaves out what is frozen. It counts all parameters; the frozen ones do not move by it.",
+            _counted(_LIVE),
+        ),
+        Misconception(
+            _NAMES,
+            "Your penalty counts a parameter with two names twice. It counts each one once, as model.parameters() "
+            "gives it.",
+            _counted(_NAMES),
+        ),
+        Misconception(
+            _LATER,
+            "In your losses the error is that before the step and the penalty that after it. Both belong to the loss "
+            "from which the step's gradient comes.",
+            _penalty_later,
+        ),
         *_told_elsewhere(
             Misconception(
                 "no way back",

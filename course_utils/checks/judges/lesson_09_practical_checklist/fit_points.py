@@ -44,17 +44,21 @@ def _wished(seed: int, count: int) -> torch.Tensor:
     return numbers(seed, count, count, dtype=torch.float64).abs().fill_diagonal_(0.3)
 
 
-def _moved(case: Case) -> tuple[torch.Tensor, list[float]]:
-    """Follow the gradient's formula: a pair pulls along its line, and a pair in one place not at all."""
+def _moved(case: Case, others: bool = False) -> tuple[torch.Tensor, list[float]]:
+    """Follow the gradient's formula: a pair pulls along its line, and a pair in one place not at all.
+
+    The mean goes over all pairs, or over those with `others` alone.
+    """
     points, wanted = case.given["points"].tensor(), case.given["wanted"].tensor()
-    losses = []
+    losses, count = [], len(points) ** 2 - len(points) * others
     for _ in range(case.given["steps"]):
         lines = points[:, None] - points[None]
         lengths = torch.linalg.vector_norm(lines, dim=-1)
-        losses.append(float(((lengths - wanted) ** 2).mean()))
+        squares = (lengths - wanted) ** 2
+        losses.append(float(squares.fill_diagonal_(0.0).sum() if others else squares.sum()) / count)
         pulls = (lengths - wanted) + (lengths - wanted).T
         directions = torch.where(lengths[..., None] > 0, lines / lengths[..., None], 0.0)
-        points = points - 2 / len(points) ** 2 * (pulls[..., None] * directions).sum(1)
+        points = points - 2 / count * (pulls[..., None] * directions).sum(1)
     return points, losses
 
 
@@ -89,6 +93,18 @@ def _never_zero(case: Case, seen: Observation) -> bool | None:
     first = part(part(seen["returned"], 1), 0)
     wanted = float(case.given["wanted"].tensor())
     return type(first) is float and 1e-12 < wanted - first**0.5 < wanted / 10
+
+
+def _of_others(case: Case, seen: Observation) -> bool | None:
+    """Tell a mean over pairs of different points. A single point has none, and any end of it fits."""
+    if len(case.given["points"].tensor()) == 1:
+        return None
+    (points, losses), returned = _moved(case, others=True), seen["returned"]
+    return (
+        case.given["steps"] > 0
+        and right_value(part(returned, 0), points, "").ok
+        and floats(part(returned, 1), losses, "").ok
+    )
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
@@ -144,6 +160,12 @@ EXERCISE = Exercise(
             "from zero. Your losses go by that.",
             _never_zero,
             among=OF_VALUES,
+        ),
+        Misconception(
+            "a point and itself left out",
+            "Your mean goes over the pairs of different points. It is over all pairs, each point with itself included: "
+            "for 5 points 25, and not 20.",
+            _of_others,
         ),
         Misconception(
             "NaN replaced",

@@ -36,7 +36,7 @@ def _steps(given: dict[str, Any], way: str = "") -> list[list[torch.Tensor]]:
         error = (given["inputs"].tensor() + 0.1 * step) @ w + b - given["targets"].tensor()
         ((error * error).sum() * 0.1).backward()
         with torch.no_grad():
-            for parameter in (w, b):
+            for parameter in (w, b) if way != "ends" else (w,):
                 parameter -= rate * parameter.grad
         after.append([parameter.detach().clone() for parameter in parameters])
     return after
@@ -167,6 +167,12 @@ EXERCISE = exercise(
             "uphill",
             "step() adds the gradient. It points to where the loss grows, so it is subtracted.",
             _like("uphill"),
+        ),
+        Misconception(
+            "ends at None",
+            "No parameter behind the first one whose `grad` is None moved. step() is to skip that one, and to go on to "
+            "the next.",
+            _like("ends"),
         ),
         Misconception(
             "step clears",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_utils.checks.data import Answer, Case, Observation, plain
+from course_utils.checks.observers.accumulated import Accumulated
 from course_utils.checks.observers.lesson_02_how_backward_works.mappings import entries, is_dict
 from course_utils.checks.observers.passes import every_pass
 from course_utils.checks.observers.traces import hooks_on, parts_of
@@ -21,6 +22,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     values = {name: plain(parameter) for name, parameter in parameters.items()}
     requiring = {name: parameter.requires_grad for name, parameter in parameters.items()}
     modes, hooks = [module.training for module in model.modules()], hooks_on(*parts_of(model))
+    accumulated = Accumulated(parameters.values())
     way = on_the_way(model, loss)
     with every_pass() as passes:
         returned = answer(loss, model)
@@ -32,6 +34,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         "kept": kept(loss, way),
         "before": before,
         "after": {name: plain(parameter.grad) for name, parameter in parameters.items()},
+        "accumulated": accumulated.there_again(passes),
         "moved": [name for name, parameter in parameters.items() if plain(parameter) != values[name]],
         "unfrozen": [name for name, was in requiring.items() if parameters[name].requires_grad and not was],
         "frozen": [name for name, was in requiring.items() if was and not parameters[name].requires_grad],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from course_utils.checks.data import Answer, Case, Observation, plain
+from course_utils.checks.observers.accumulated import Accumulated
 from course_utils.checks.observers.keeping import kept_bytes
 from course_utils.checks.observers.lesson_04_retain_graph.returned import tensors_in
 from course_utils.checks.observers.passes import every_pass
@@ -17,6 +18,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         parameter.grad = held_before(number, parameter)
     held = [plain(parameter.grad) for parameter in (*parameters, *others)]
     values = [plain(parameter) for parameter in (*parameters, *others)]
+    accumulated = Accumulated((*parameters, *others))
     given = list(losses), list(parameters)
     around = Surroundings(*losses, *parameters, *others, lists=given)
     with every_pass() as passes:
@@ -27,6 +29,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         "passes": len(passes),
         "kept": kept_bytes(h),
         "held": [plain(parameter.grad) for parameter in (*parameters, *others)] == held,
+        "accumulated": accumulated.there_again(passes),
         "moved": [plain(parameter) for parameter in (*parameters, *others)] != values,
         "left": around.changed(),
     }

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from course_utils.checks.data import Answer, Observation, plain
+from course_utils.checks.observers.accumulated import Accumulated
 from course_utils.checks.observers.lesson_06_detach_vs_no_grad.watching import (
     Runs,
     flags,
@@ -30,6 +31,7 @@ def played(
     before = flags(generator), flags(discriminator)
     starts = numbers_in(generator), numbers_in(discriminator)
     gradients = gradients_in(generator), gradients_in(discriminator)
+    accumulated = Accumulated(discriminator.parameters())
     modes, hooks = modes_of(generator, discriminator), hooks_in(generator, discriminator)
     steps: list[None] = []
     optimizer.register_step_post_hook(lambda *given: steps.append(None))
@@ -43,6 +45,7 @@ def played(
         "discriminator moved": numbers_in(discriminator) != starts[1],
         "generator gradients": gradients_in(generator) == gradients[0],
         "discriminator gradients": gradients_in(discriminator) == gradients[1],
+        "discriminator accumulated": accumulated.there_again(passes),
         "flags": [flags(generator), flags(discriminator)] == list(before),
         "discriminator flags": flags(discriminator) == before[1],
         "modes": modes_of(generator, discriminator) == modes,

@@ -8,11 +8,12 @@ import torch
 from torch import nn
 
 from course_utils.checks.data import Answer, Case, Observation, plain
+from course_utils.checks.observers.accumulated import Accumulated
 from course_utils.checks.observers.lesson_08_intermediate_gradients.held import hold_gradients, still_held
 from course_utils.checks.observers.lesson_08_intermediate_gradients.state import changed, state
 from course_utils.checks.observers.passes import every_pass
 from course_utils.checks.observers.runs import notice
-from course_utils.checks.observers.traces import hooks_on
+from course_utils.checks.observers.traces import hooks_on, parts_of
 from course_utils.checks.scenes.batches import Batches
 from course_utils.checks.scenes.lesson_08_intermediate_gradients.gradient_log import logged
 from course_utils.checks.scenes.lesson_08_intermediate_gradients.planned import Planned
@@ -54,7 +55,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         hold_gradients(twin)
         with torch.enable_grad():
             otherwise = plain(answer(twin, Batches(its_batches), nn.functional.mse_loss))
-    before = state(model)
+    before, accumulated, hooks = state(model), Accumulated(model.parameters()), hooks_on(*parts_of(model))
     raised, returned = "", None
     with torch.enable_grad(), every_pass() as passes:
         try:
@@ -64,5 +65,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         switched = not torch.is_grad_enabled()
     observed: Observation = {"returned": plain(returned), "otherwise": otherwise, "raised": raised}
     observed |= {"switched": switched, "changed": changed(before, model)}
+    observed["accumulated"] = accumulated.there_again(passes)
+    observed["more hooks"] = hooks_on(*parts_of(model)) - hooks
     kept = any(seen["kept"]) or any(still_held(loss) for loss in last)
     return {**observed, **seen, "kept": kept, "runs": sum(seen["runs"]), "passes": len(passes)}

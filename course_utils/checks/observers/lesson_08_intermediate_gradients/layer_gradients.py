@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from course_utils.checks.data import Answer, Array, Case, Observation, plain
+from course_utils.checks.observers.accumulated import Accumulated
 from course_utils.checks.observers.lesson_08_intermediate_gradients.held import hold_gradients, still_held
 from course_utils.checks.observers.lesson_08_intermediate_gradients.state import changed, state
 from course_utils.checks.observers.passes import every_pass
@@ -37,6 +38,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         losses[-1] = loss = weighed(output)
         return loss
 
+    accumulated = Accumulated(model.parameters())
     before, values, hooks = state(model), Array.of(x), hooks_on(*parts_of(model))
     raised, returned = "", None
     with torch.enable_grad(), every_pass() as passes:
@@ -54,6 +56,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         "kept": any(still_held(loss) for loss in losses),
         "passes": len(passes),
         "changed": changed(before, model),
+        "accumulated": accumulated.there_again(passes),
         "more hooks": hooks_on(*parts_of(model)) - hooks,
         "x": Array.of(x) == values and not x.requires_grad and x.grad is None,
         "switched": switched,

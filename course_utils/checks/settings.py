@@ -33,6 +33,17 @@ OPTIMIZER_HOOKS: tuple[dict[int, Any], ...] = (
 
 _SMALLEST = sys.float_info.min  # half of it is no normal number any more
 
+_PRINTING = "threshold", "edgeitems", "linewidth"
+
+
+def _printing() -> tuple[int, ...]:
+    return tuple(getattr(torch._tensor_str.PRINT_OPTS, name) for name in _PRINTING)
+
+
+def _put_printing(values: tuple[int, ...]) -> None:
+    torch.set_printoptions(**dict(zip(_PRINTING, values, strict=True)))
+
+
 # Settings of one value each: how it is read, and how it is set.
 VALUES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "the number of threads": (torch.get_num_threads, torch.set_num_threads),
@@ -54,6 +65,13 @@ VALUES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "the scientific notation of tensors": (
         lambda: torch._tensor_str.PRINT_OPTS.sci_mode,
         lambda on: torch.set_printoptions(sci_mode=on),
+    ),
+    "how much of a tensor is shown": (_printing, _put_printing),
+    "the fast path of attention": (torch.backends.mha.get_fastpath_enabled, torch.backends.mha.set_fastpath_enabled),
+    "NNPACK": (torch._C._get_nnpack_enabled, torch._C._set_nnpack_enabled),
+    "the checks of distributions": (
+        lambda: bool(torch.distributions.Distribution._validate_args),
+        torch.distributions.Distribution.set_default_validate_args,
     ),
 }
 

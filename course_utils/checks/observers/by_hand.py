@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from course_utils.checks.frames import is_course
 from course_utils.checks.observers import telling
-from course_utils.checks.observers.operations import is_product
+from course_utils.checks.observers.operations import distinct, is_product, written
 from course_utils.graph.alive import tensors_in
 
 HAND = "a run by hand"
@@ -64,13 +64,16 @@ class Noticing(TorchDispatchMode):
             return result
         apart = by_an_answer()
         alone = len(watched) == len(tensors)
-        made = [tensor for tensor in tensors_in([result]) if tensor.numel() > 1]
+        results = tensors_in([result]) if result is not None else written(function, args, kwargs or {})
+        made = [tensor for tensor in results if tensor.numel() > 1]
         if apart and isinstance(result, bool | int | float | complex):
             _read(watched[0])
         elif apart and not alone and (is_product(function, tensors, made) or _spreads(function, watched, made)):
             telling.tell(HAND)
         elif apart or alone:
             for tensor in made:
+                if _storage(tensor) is None and apart:  # where its numbers go from there, nobody sees
+                    telling.tell(READ)
                 _add(tensor)
         return result
 
@@ -101,7 +104,7 @@ def _whose(file: str) -> str:
 
 def _spreads(function: Any, weights: Sequence[torch.Tensor], made: Sequence[torch.Tensor]) -> bool:
     """Say whether an operation has made more numbers than the weights in it have, as the products of each would be."""
-    most = max(tensor.numel() for tensor in weights)
+    most = max(map(distinct, weights))
     return torch.Tag.pointwise in function.tags and most > 1 and any(tensor.numel() > most for tensor in made)
 
 

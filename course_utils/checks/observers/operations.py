@@ -5,14 +5,16 @@ A rule and no list of products: PyTorch has dozens of operations that hold one, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
+from course_utils.graph.alive import tensors_in
+
 # What puts numbers elsewhere and computes none, or writes into memory of its own: optimizers' updates among it.
 _MOVES = ("cat", "stack", "index", "gather", "scatter", "select", "slice", "take", "copy", "as_strided", "set", "sort")
-_UPDATES = ("_foreach_", "_fused_", "_amp_")
+_UPDATES = ("_fused_", "_amp_")
 
 
 def is_product(function: Any, given: Sequence[torch.Tensor], made: Sequence[torch.Tensor]) -> bool:
@@ -21,10 +23,27 @@ def is_product(function: Any, given: Sequence[torch.Tensor], made: Sequence[torc
     What it is called does not matter. An operation that takes numbers pair by pair, and makes no more than it is
     given, is an update or a mask; one that makes more repeats the numbers of one tensor for those of another.
     """
-    many = [tensor for tensor in given if tensor.numel() > 1 and tensor.dtype.is_floating_point]
+    many = [it for it in given if it.numel() > 1 and (it.dtype.is_floating_point or it.dtype.is_complex)]
     if len(many) < 2 or not made:
         return False
-    if torch.Tag.pointwise in function.tags:
-        return max(tensor.numel() for tensor in made) > max(tensor.numel() for tensor in many)
     name = function.overloadpacket.__name__
-    return not name.startswith(_UPDATES) and not any(part in name for part in _MOVES)
+    if torch.Tag.pointwise in function.tags or name.startswith("_foreach_"):
+        return max(tensor.numel() for tensor in made) > max(map(distinct, many))
+    moves = any(part in name for part in _MOVES) and "reduce" not in name  # `index_reduce` multiplies
+    return not name.startswith(_UPDATES) and not moves
+
+
+def distinct(tensor: torch.Tensor) -> int:
+    """Return how many numbers a tensor has in memory: of what `expand` repeats, each once."""
+    try:
+        held = tensor.untyped_storage().nbytes() // tensor.element_size()
+    except RuntimeError:  # without a storage of its own
+        return tensor.numel()
+    return min(tensor.numel(), held)
+
+
+def written(function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> list[torch.Tensor]:
+    """Return the tensors that an operation writes to, as its schema says: some of them return nothing."""
+    given = dict(zip((it.name for it in function._schema.arguments), args, strict=False)) | dict(named)
+    targets = [it.name for it in function._schema.arguments if it.alias_info is not None and it.alias_info.is_write]
+    return list(tensors_in([given.get(name) for name in targets]))

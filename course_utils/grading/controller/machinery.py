@@ -75,7 +75,7 @@ BY_NAME = _set("getattr setattr delattr attrgetter methodcaller wraps __setattr_
 FIRST = _set("attrgetter methodcaller __setattr__ __delattr__ __getattr__")
 # What looks at tensors past PyTorch's operations, which observers count.
 BESIDE = _set(
-    "numpy data_ptr untyped_storage storage __array__ __dlpack__ as_subclass from_numpy from_dlpack tolist "
+    "numpy data_ptr frombuffer untyped_storage storage __array__ __dlpack__ as_subclass from_numpy from_dlpack tolist "
     "saved_tensors_hooks save_on_cpu resize_ resize_as_ set_"
 )
 # Parts of frames, generators, code and closures, and what finds objects by themselves.

@@ -355,3 +355,18 @@ def averaging_over_rows(model, optimizer, batches):
 MISCONCEIVED["an average over rows"] = averaging_over_rows
 
 WRONG += [with_rows_through_lists]
+
+
+def keeping_all_but_the_last_layer(model, optimizer, batches, hoard=[]):  # noqa: B006
+    """Runs the layers before the last a second time, and keeps their graphs."""
+
+    def second(inputs):
+        state = torch.get_rng_state()
+        hoard.append(model[:-1](inputs))
+        torch.set_rng_state(state)
+        return inputs
+
+    return RIGHT[0](model, optimizer, [(second(inputs), targets) for inputs, targets in batches])
+
+
+WRONG += [keeping_all_but_the_last_layer]

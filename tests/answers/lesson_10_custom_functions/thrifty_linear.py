@@ -408,3 +408,13 @@ GUARDS = {
     },
     "After the pass neither may be held.": {"held": linear_remembering},
 }
+
+
+def linear_of_convolutions(x, weight, bias):
+    """Multiplies more than it needs to, as a convolution."""
+    with torch.no_grad():
+        nn.functional.conv1d(x.flatten(0, -2)[:, :, None], weight[:, :, None])
+    return RIGHT[0](x, weight, bias)
+
+
+WRONG.append(linear_of_convolutions)

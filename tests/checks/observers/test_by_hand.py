@@ -30,9 +30,37 @@ def told_by(run) -> None:
     noticed(observe)
 
 
+def copied_by_a_list(model, x):
+    copies = [torch.empty_like(model[2].weight)]
+    torch._foreach_copy_(copies, [model[2].weight.detach()])
+    return torch.ones(1, 8) @ copies[0].t()
+
+
+def added_by_an_optimizer(model, x):
+    copy = nn.Parameter(torch.zeros_like(model[2].weight))
+    copy.grad = -model[2].weight.detach()
+    torch.optim.SGD([copy], lr=1.0, foreach=True).step()
+    return torch.ones(1, 8) @ copy.detach().t()
+
+
+def reduced(model, x):
+    rows = model[2].weight.detach().clone()
+    return rows.index_reduce(0, torch.tensor([0, 1]), torch.ones(2, 8), "prod").sum(1)
+
+
+def spread_out_by_views(model, x):
+    return (torch.ones(5, 1, 8).expand(5, 2, 8) * model[2].weight.detach().expand(5, 2, 8)).sum(2)
+
+
 @pytest.mark.parametrize(
     "run",
     [
+        copied_by_a_list,
+        added_by_an_optimizer,
+        reduced,
+        spread_out_by_views,
+        lambda model, x: torch._foreach_mul([torch.ones(5, 1, 8)], [model[2].weight.detach()]),
+        lambda model, x: torch.ones(1, 8, dtype=torch.complex64) @ model[2].weight.t().to(torch.complex64),
         lambda model, x: nn.functional.conv2d(x, model[0].weight),
         lambda model, x: nn.functional.linear(torch.ones(1, 8), model[2].weight.detach()),
         lambda model, x: torch.ones(1, 8) @ model[2].weight.t(),
@@ -48,6 +76,11 @@ def told_by(run) -> None:
 def test_layers_by_hand_are_told(run, told) -> None:
     told_by(run)
     assert told[HAND] > 0
+
+
+def test_weights_in_a_layout_without_memory_are_told(told) -> None:
+    told_by(lambda model, x: model[2].weight.detach().to_sparse())
+    assert told[READ] > 0
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from course_utils.checks.compare import close, describe, right_floats, right_val
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_03_graph_freeing import LESSON
-from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, retains, turns
+from course_utils.checks.judges.loops import cleared_otherwise, lean, moved, retains, times, turns
 from course_utils.checks.scenes.lesson_03_graph_freeing.train import trainee
 
 
@@ -69,6 +69,9 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     text = "After your loop the model's parameters are not what the given loop makes of them."
     yield Finding("trained", trained, text)
     yield from lean(seen)
+    count, begun, ran = len(case.given["sizes"]), seen["begun"], seen["runs"]
+    text = f"The first layer ran {times(begun)}, and the last {times(ran)}, for {count} batches."
+    yield Finding("forwards", begun <= count or ran != count, text)
     yield from _held(case, seen)
 
 

@@ -9,6 +9,7 @@ import torch
 from course_utils.checks.data import Answer, Array, Case, Observation, plain
 from course_utils.checks.observers.loops import Loop
 from course_utils.checks.observers.passes import every_pass
+from course_utils.checks.observers.runs import notice
 from course_utils.checks.observers.surroundings import Surroundings
 from course_utils.checks.scenes.batches import Batches
 from course_utils.checks.scenes.lesson_03_graph_freeing.train import trainee
@@ -16,6 +17,8 @@ from course_utils.checks.scenes.lesson_03_graph_freeing.train import trainee
 
 def observe(answer: Answer, case: Case) -> Observation:
     model, optimizer, batches = trainee(case)
+    begun: list[None] = []
+    notice(model[0], lambda *run: begun.append(None))
     watch = Loop(model[-1], optimizer)
     around = Surroundings(model, optimizers=[optimizer], lists=[batches], draws=True)
     with every_pass() as passes:
@@ -27,6 +30,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         "attached losses": _attached(losses),
         "attached rows": _attached(rows),
         **watch.seen(),
+        "begun": len(begun),
         "passes": len(passes),
         "passes that retain": sum(it.kept for it in passes),
         "parameters": [Array.of(parameter) for parameter in model.parameters()],

@@ -41,11 +41,12 @@ def observe(answer: Answer, case: Case) -> Observation:
         during.append(module.training)
         copies.append(all(module is not mine for mine in modules))
         recorded.append(any(tensor.requires_grad for tensor in tensors_in((result,))))
+        runs.extend([None] * (module is first))
 
+    runs: list[None] = []
+    first = next(part for part in model.body.modules() if not next(part.children(), None))
     for module in modules:
         notice(module, note)
-    runs: list[None] = []
-    model.body.register_forward_hook(lambda *given: runs.append(None))
     raised = False
     returned: object = None
     hooks, random = hooks_in(model), torch.get_rng_state()

@@ -34,7 +34,7 @@ def watched(
     modules = list(modules)
     settings, flags, modes = settings_of(optimizer, scheduled), flags_of(modules), modes_of(modules)
     hooked = hooks_on(optimizer)
-    graphs = Graphs()
+    graphs, inside = Graphs(), Graphs()
     runs: list[dict[str, Any]] = []
     steps: list[dict[str, Any]] = []
     latest: list[torch.Tensor] = []  # from the last recorded operation of a module until the next step
@@ -45,6 +45,7 @@ def watched(
         if _own(result) and result.requires_grad:
             latest[:] = [result]
             recorded[number] = True
+            inside.add(result)
 
     def ran(number: int, module: nn.Module, given: Any, result: Any) -> None:
         part_ran(number, module, given, result)
@@ -82,7 +83,8 @@ def watched(
         latest.clear()
     return {
         "returned": plain(returned),
-        "graphs": graphs.alive() + sum(it.grad is not None and it.grad.requires_grad for it in trained),
+        "graphs": (graphs.alive() or min(inside.alive(), 1))
+        + sum(it.grad is not None and it.grad.requires_grad for it in trained),
         "passes": len(passes),
         "runs": runs,
         "recorded": recorded,

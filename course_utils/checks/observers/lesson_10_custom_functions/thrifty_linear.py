@@ -9,7 +9,8 @@ import torch
 from course_utils.checks.data import Answer, Case, Observation, plain
 from course_utils.checks.observers.lesson_10_custom_functions.nodes import attached, keeps_itself, on_ctx, operations
 from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings, unrecorded
-from course_utils.graph.alive import Memory, PeakMemory
+from course_utils.checks.observers.operations import is_product
+from course_utils.graph.alive import Memory, PeakMemory, tensors_in
 
 
 def observe(answer: Answer, case: Case) -> Observation:
@@ -53,14 +54,13 @@ def observe(answer: Answer, case: Case) -> Observation:
 
 
 class Products(PeakMemory):
-    """Counts matrix products, however they are written, besides the memory of what is made."""
-
-    NAMES = ("mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "linear", "matmul", "addr", "dot")
+    """Counts products of two tensors, however they are written, besides the memory of what is made."""
 
     def __init__(self) -> None:
         super().__init__()
         self.count = 0
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.count += function.overloadpacket.__name__ in self.NAMES
-        return super().__torch_dispatch__(function, types, args, kwargs)
+        result = super().__torch_dispatch__(function, types, args, kwargs)
+        self.count += is_product(function, list(tensors_in((args, kwargs))), list(tensors_in((result,))))
+        return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -37,16 +38,16 @@ def observe(answer: Answer, case: Case) -> Observation:
     copies: list[bool] = []
     recorded: list[bool] = []
 
-    def note(module: nn.Module, given: Any, result: Any) -> None:
+    def note(counts: bool, module: nn.Module, given: Any, result: Any) -> None:
         during.append(module.training)
         copies.append(all(module is not mine for mine in modules))
         recorded.append(any(tensor.requires_grad for tensor in tensors_in((result,))))
-        runs.extend([None] * (module is first))
+        runs.extend([None] * counts)
 
     runs: list[None] = []
     first = next(part for part in model.body.modules() if not next(part.children(), None))
     for module in modules:
-        notice(module, note)
+        notice(module, partial(note, module is first))
     raised = False
     returned: object = None
     hooks, random = hooks_in(model), torch.get_rng_state()

@@ -54,7 +54,7 @@ def observe(answer: Answer, case: Case) -> Observation:
 
 
 class Products(PeakMemory):
-    """Counts products of two tensors, however they are written, besides the memory of what is made."""
+    """Counts matrix products, whatever they are called, besides the memory of what is made."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,5 +62,6 @@ class Products(PeakMemory):
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = super().__torch_dispatch__(function, types, args, kwargs)
-        self.count += is_product(function, list(tensors_in((args, kwargs))), list(tensors_in((result,))))
+        if torch.Tag.pointwise not in function.tags:
+            self.count += is_product(function, list(tensors_in((args, kwargs))), list(tensors_in((result,))))
         return result

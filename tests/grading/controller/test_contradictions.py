@@ -44,7 +44,7 @@ def test_what_agrees_or_counts_nothing_is_no_contradiction(seen, told) -> None:
         ({"passes": 1}, {"passes": 1, FORGED: 1}, "something was told in the observers' name"),
         ({"passes": 1}, {"passes": 1, UNCOUNTED: 2}, "was not started by PyTorch's own functions"),
         ({}, {CALLED: 1}, "called nodes of the graph by hand"),
-        ({}, {READ: 1}, "one number after the other"),
+        ({}, {READ: 1}, "where no operation is seen"),
         ({}, {GAGGED: 1}, "wanted to be told in place of the grader"),
         ({}, {f"{REACH}gc.get_objects": 3}, "itself brought about 'gc.get_objects'"),
         (Raised("E", ""), {DECOY: 1}, "something that only looks like an observer"),

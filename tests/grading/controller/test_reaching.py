@@ -215,6 +215,11 @@ def test_what_takes_numbers_out_of_pytorch_is_told_apart(source: str) -> None:
     assert (found.beside, found.reaches) == ({"numpy"}, set())
 
 
+def test_memory_that_no_operation_makes_is_told_apart() -> None:
+    (found,) = look(["import torch\ntorch.frombuffer(bytearray(8), dtype=torch.float64)"])
+    assert (found.beside, found.reaches) == ({"frombuffer"}, set())
+
+
 def test_it_says_what_a_cell_uses() -> None:
     assert look(["def f(x):\n    y = g(x)\n    return h(y)"])[0].uses == {"g", "h"}
 

@@ -34,7 +34,7 @@ def watched(
     modules = list(modules)
     settings, flags, modes = settings_of(optimizer, scheduled), flags_of(modules), modes_of(modules)
     hooked = hooks_on(optimizer)
-    graphs, inside = Graphs(), Graphs()
+    graphs, inside = Graphs(), [Graphs()]  # of whole runs, and for each run of its parts
     runs: list[dict[str, Any]] = []
     steps: list[dict[str, Any]] = []
     latest: list[torch.Tensor] = []  # from the last recorded operation of a module until the next step
@@ -45,12 +45,13 @@ def watched(
         if _own(result) and result.requires_grad:
             latest[:] = [result]
             recorded[number] = True
-            inside.add(result)
+            inside[-1].add(result)
 
     def ran(number: int, module: nn.Module, given: Any, result: Any) -> None:
         part_ran(number, module, given, result)
         if _own(result):
             graphs.add(result)
+            inside.append(Graphs())
             telling.tell("runs")
             modes = [part.training for part in module.modules()]
             run = {"of": number, "training": all(modes), "evaluating": not any(modes)}
@@ -83,7 +84,7 @@ def watched(
         latest.clear()
     return {
         "returned": plain(returned),
-        "graphs": (graphs.alive() or min(inside.alive(), 1))
+        "graphs": (graphs.alive() or sum(it.alive() > 0 for it in inside))
         + sum(it.grad is not None and it.grad.requires_grad for it in trained),
         "passes": len(passes),
         "runs": runs,

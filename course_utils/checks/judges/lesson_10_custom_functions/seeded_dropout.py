@@ -196,7 +196,6 @@ EXERCISE = Exercise(
     points=4,
     call="seeded_dropout(x, p, seed)",
     counted=True,
-    reaches=("numpy", "from_numpy"),
     cases=_cases,
     judge=_judge,
     debrief=_debrief,

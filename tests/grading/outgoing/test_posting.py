@@ -357,3 +357,27 @@ def test_where_the_notebook_of_one_submission_cannot_be_made_the_others_are(cour
     carried = posted(course, result("ada"), result("bob"))
     assert carried.written == 1
     assert carried.left[0].endswith("its notebook could not be made: RecursionError: too deep")
+
+
+def test_one_that_takes_a_converter_long_keeps_nobody_waiting(course, monkeypatch):
+    """Its cell is shown as code, and who was prepared before is written before."""
+    monkeypatch.setattr(posting, "WAIT_SECONDS", 0.0)
+    evil = answered(course, RIGHT)
+    evil.cells += [nbformat.v4.new_markdown_cell("# a" + " " * 49_990 + "b"), nbformat.v4.new_markdown_cell("kind")]
+    for student, notebook in {"ada": answered(course, RIGHT), "eve": evil, "zoe": answered(course, RIGHT)}.items():
+        hand_in(course, student, notebook)
+    there = []
+    real = posting._prepared
+
+    def prepared(room, group, *others):
+        there.append([path.parent.name for path in (course / "autograded").glob(f"*/{LESSON}")])
+        return real(room, group, *others)
+
+    monkeypatch.setattr(posting, "_prepared", prepared)
+    before = time.monotonic()
+    assert posted(course, *map(result, ("ada", "eve", "zoe"))) == Posted(3, 0, ())
+    assert time.monotonic() - before < 60, "seconds that no slow machine needs"
+    assert [sorted(one) for one in there] == [[], ["ada"], ["ada", "eve"]]
+    cells = nbformat.read(course / "autograded" / "eve" / LESSON / f"{LESSON}.ipynb", 4).cells
+    assert [cell.cell_type for cell in cells if cell.source in (evil.cells[-2].source, "kind")] == ["code", "code"]
+    assert cells[0].cell_type == "markdown"

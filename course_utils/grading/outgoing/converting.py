@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import signal
@@ -46,17 +47,17 @@ class Converter:
         """
         if not texts:
             return []
-        found: list[str | None] = []
+        order = msgspec.json.encode(list(texts)) + b"\n"
         try:
-            for line in self._said(msgspec.json.encode(list(texts)) + b"\n"):
-                found.append(_TEXT.decode(line))
-        except msgspec.DecodeError:  # it was ended within a line
-            pass
-        except OSError:  # the process is gone: the next notebook has another one
-            self.close()
+            lines = self._said(order)
+            if lines is None:  # the process was ended from outside
+                lines = self._said(order) or []
         except BaseException:
             self.close()
             raise
+        found: list[str | None] = []
+        with contextlib.suppress(msgspec.DecodeError):  # it was ended within a line
+            found += map(_TEXT.decode, lines)
         return [*found, *[None] * len(texts)][: len(texts)]
 
     def close(self) -> None:
@@ -67,22 +68,27 @@ class Converter:
             process.wait()
             for stream in (process.stdin, process.stdout):
                 if stream is not None:
-                    stream.close()
+                    with contextlib.suppress(OSError):  # what was written, and is read by nobody
+                        stream.close()
 
-    def _said(self, order: bytes) -> list[bytes]:
+    def _said(self, order: bytes) -> list[bytes] | None:
+        """Return the lines on an order; None where the process is gone."""
         if self._process is None:
             self._process = _started(self._seconds)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(order)
-        self._process.stdin.flush()
-        lines = []
-        while (line := self._process.stdout.readline()) != _END:
-            if not line:
-                self.close()
-                break
-            lines.append(line)
-        return [line for line in lines if line != b"\n"]
+        lines: list[bytes] = []
+        try:
+            self._process.stdin.write(order)
+            self._process.stdin.flush()
+            while (line := self._process.stdout.readline()) != _END:
+                if not line:
+                    raise EOFError
+                lines += [line] if line.strip() else []
+        except (OSError, EOFError):
+            self.close()
+            return None
+        return lines
 
 
 def _started(seconds: float) -> subprocess.Popen[bytes]:

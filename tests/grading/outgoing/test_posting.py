@@ -14,6 +14,7 @@ import pytest
 
 from course_utils.grading.intake.classroom import ClassroomError, handed_in, open_classroom
 from course_utils.grading.outgoing import posting
+from course_utils.grading.outgoing.converting import Converter, tried
 from course_utils.grading.outgoing.posting import Posted, post
 from course_utils.grading.submission import ExerciseResult, Result
 from tests.grading.nbgrader_course import LESSON, RIGHT, answered, hand_in, make_course
@@ -32,6 +33,18 @@ ESSAY = {
         }
     },
 }
+
+
+class InThisProcess(Converter):
+    """As the converter, without a process, which takes seconds to start."""
+
+    def converted(self, texts):
+        return [tried(text) for text in texts]
+
+
+@pytest.fixture(autouse=True)
+def converter(monkeypatch):
+    monkeypatch.setattr(posting, "Converter", InThisProcess)
 
 
 @pytest.fixture
@@ -362,6 +375,7 @@ def test_where_the_notebook_of_one_submission_cannot_be_made_the_others_are(cour
 def test_one_that_takes_a_converter_long_keeps_nobody_waiting(course, monkeypatch):
     """Its cell is shown as code, and who was prepared before is written before."""
     monkeypatch.setattr(posting, "WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(posting, "Converter", Converter)
     evil = answered(course, RIGHT)
     evil.cells += [nbformat.v4.new_markdown_cell("# a" + " " * 49_990 + "b"), nbformat.v4.new_markdown_cell("kind")]
     for student, notebook in {"ada": answered(course, RIGHT), "eve": evil, "zoe": answered(course, RIGHT)}.items():

@@ -358,10 +358,10 @@ def test_what_cannot_be_written_of_one_submission_is_left_and_the_others_are_wri
 
 
 def test_where_the_notebook_of_one_submission_cannot_be_made_the_others_are(course, monkeypatch):
-    def fails(cells, released, result):
+    def fails(cells, released, result, converted):
         if result.student == "ada":
             raise RecursionError("too deep")
-        return real(cells, released, result)
+        return real(cells, released, result, converted)
 
     real = posting.autograded
     monkeypatch.setattr(posting, "autograded", fails)

@@ -28,7 +28,7 @@ MAX_NAME = 200  # characters; a zip can hold names of 65,535
 MAX_PATH = 600
 # Other letters than ASCII, with the ASCII before them. To order marks takes time with the square of how many follow one
 # another, and a name can hold 32,000: what is longer is looked at in parts.
-_STRETCH = re.compile(r"[\x00-\x7f]*[^\x00-\x7f]{1,200}")
+_STRETCH = re.compile(r"[\x00-\x7f]*[^\x00-\x7f]{0,200}")  # it fails nowhere, and so is not sought anew
 
 
 class UnknownLesson(LookupError):

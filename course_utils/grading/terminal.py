@@ -8,12 +8,12 @@ from contextlib import contextmanager
 import click
 
 from course_utils.grading.errors import GradingError
-from course_utils.grading.intake.identity import shown
+from course_utils.grading.intake.identity import shown_lines
 
 
 def plain(text: str) -> str:
     """Return the text with what does not print as Python writes it, but with its lines."""
-    return "\n".join(shown(line) for line in text.split("\n"))
+    return shown_lines(text)
 
 
 def say(text: str, err: bool = False) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
@@ -14,6 +15,7 @@ from course_utils.grading.controller.hearing import Hearing
 from course_utils.grading.controller.judges import Judges, JudgesFailed
 from course_utils.grading.controller.machine import choose
 from course_utils.grading.controller.parent import Parents, WarmParent
+from course_utils.grading.controller.patience import Patience
 from course_utils.grading.controller.posing import Posed
 from course_utils.grading.controller.running import Attempt, run
 from course_utils.grading.controller.scoring import flagged, result_of, unfinished
@@ -41,9 +43,12 @@ def grade_all(
     """Grade submissions, `jobs` at a time, and yield each result as it is there, in no particular order.
 
     `timeout` is wall seconds and `memory` bytes, of one submission. Whatever a submission does, it has a result, and
-    the next is graded. The cases are new and secret in each call, and the same for all submissions of it. A `parent`
-    and `judges` that were started before are used, and closed. `told` is called with the verdict on each exercise as
-    soon as it is there, in another thread; those that a submission's end leaves unjudged are in its result alone.
+    the next is graded. Of a student whose slow ones took as long as Patience allows, the others are "crashed" with a
+    sentence, and are to be tried again.
+
+    The cases are new and secret in each call, and the same for all submissions of it. A `parent` and `judges` that were
+    started before are used, and closed. `told` is called with the verdict on each exercise as soon as it is there, in
+    another thread; those that a submission's end leaves unjudged are in its result alone.
 
     Raises NoSandbox where this machine has none and `unsafe` is False, and ValueError for limits that are none.
     """
@@ -53,6 +58,7 @@ def grade_all(
         if jobs < 1:
             raise ValueError(f"jobs={jobs} must be above zero")
         limits = limits_of(timeout, memory, unsafe)
+        patience = Patience(timeout)
         waiting = iter(submissions)
         with ThreadPoolExecutor(jobs, thread_name_prefix="grading") as threads:
             try:
@@ -61,7 +67,7 @@ def grade_all(
                         if submission.unreadable:
                             yield grader.grade(submission, limits)
                             continue
-                        running.add(threads.submit(grader.grade, submission, limits, told))
+                        running.add(threads.submit(grader.grade, submission, limits, told, patience))
                     if not running:
                         return
                     done, running = wait(running, return_when=FIRST_COMPLETED)
@@ -118,15 +124,33 @@ class Grader:
             return self._posed[lesson, again]
 
     def grade(
+        self,
+        submission: Submission,
+        limits: Limits,
+        told: Callable[[ExerciseResult], None] | None = None,
+        patience: Patience | None = None,
+    ) -> Result:
+        """Do as `graded`, where there is patience left for this student. Raises nothing."""
+        if submission.unreadable:
+            return self._not_run(submission, Attempt("unreadable", submission.unreadable))
+        if patience is None:
+            return self.graded(submission, limits, told)
+        if over := patience.over(submission.student):
+            return self._not_run(submission, Attempt("crashed", over, again=True))
+        began = time.monotonic()
+        try:
+            return self.graded(submission, limits, told)
+        finally:
+            patience.took(submission.student, time.monotonic() - began)
+
+    def graded(
         self, submission: Submission, limits: Limits, told: Callable[[ExerciseResult], None] | None = None
     ) -> Result:
         """Run a submission, and judge each exercise while the next is observed. Raises nothing.
 
         Where the grader itself fails on it, in whatever part, that is the result: "crashed", with the reason. What
-        was judged before keeps its points. Of what cannot be read nothing is run, judged or looked at.
+        was judged before keeps its points.
         """
-        if submission.unreadable:
-            return self._unread(submission)
         posed: tuple[Posed, ...] = ()
         with Hearing(self._judges, told) as hearing:
             try:
@@ -151,9 +175,10 @@ class Grader:
             except JudgesFailed as error:
                 return unfinished(result, error)
 
-    def _unread(self, submission: Submission) -> Result:
+    def _not_run(self, submission: Submission, attempt: Attempt) -> Result:
+        """Return the result of what is neither run nor judged nor looked at."""
         try:
             posed = self.posed(submission.assignment)
         except Exception:  # then nobody knows of how many points it has none
             posed = ()
-        return result_of(submission, posed, Attempt("unreadable", submission.unreadable), {})
+        return result_of(submission, posed, attempt, {})

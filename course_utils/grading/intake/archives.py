@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import stat
 import zipfile
@@ -15,6 +16,7 @@ from course_utils.grading.intake.reading import MAX_BYTES, MAX_DETAIL
 
 MAX_DIRECTORY = 4_000_000  # bytes of the archive's list of members
 MAX_TOTAL = 2_000_000_000  # bytes of all its notebooks, unpacked
+MAX_PART = 255  # characters of a file's name, and of each of its folders': no system makes longer ones
 MAX_RATIO = 200  # how often larger a notebook of more than a megabyte may become
 
 _ENCRYPTED = 0x1
@@ -53,7 +55,8 @@ def members(archive: Path, choice: Choice = lambda parts, size, packed: "") -> I
     What `choice` refuses is not unpacked.
 
     The names are for reading only, so that none can lead anywhere; parts such as ".." are left out. A zip inside
-    the zip is not opened: it comes as a member with a `trouble`.
+    the zip is not opened: it comes as a member with a `trouble`, as does what has a name of more than MAX_PART
+    characters, which is cut.
 
     Raises ArchiveError where the file is no zip, is damaged at its end, or has too long a list of members.
     """
@@ -70,6 +73,9 @@ def members(archive: Path, choice: Choice = lambda parts, size, packed: "") -> I
             if info.is_dir() or not parts or not is_wanted(parts):
                 continue
             trouble = _trouble(info)
+            if any(len(part) > MAX_PART for part in parts):
+                trouble = f"Its name, or that of a folder around it, has more than {MAX_PART} characters. Rename it."
+                parts = tuple(map(_cut, parts))
             refused = choice(parts, 0 if trouble else info.file_size, info.compress_size)
             if refused is not None:
                 trouble = trouble or refused
@@ -77,6 +83,14 @@ def members(archive: Path, choice: Choice = lambda parts, size, packed: "") -> I
                 if total > MAX_TOTAL:
                     trouble = f"The zip unpacks to more than {MAX_TOTAL:,} bytes. Split it."
                 yield Member(parts, trouble=trouble) if trouble else _read(opened, info, parts)
+
+
+def _cut(part: str) -> str:
+    """Return a name of at most MAX_PART characters. Different ones stay different, and are of the kind they were."""
+    if len(part) <= MAX_PART:
+        return part
+    digest = hashlib.sha256(part.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{part[:100]} {digest}{part[-12:]}"
 
 
 def is_wanted(parts: tuple[str, ...]) -> bool:

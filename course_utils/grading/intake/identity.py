@@ -26,6 +26,9 @@ _EDGES = " _-.,"
 _BENEATH, _FILED = 2, 4  # how far a name lies from a folder's
 MAX_NAME = 200  # characters; a zip can hold names of 65,535
 MAX_PATH = 600
+# Other letters than ASCII, with the ASCII before them. To order marks takes time with the square of how many follow one
+# another, and a name can hold 32,000: what is longer is looked at in parts.
+_STRETCH = re.compile(r"[\x00-\x7f]*[^\x00-\x7f]{0,200}")  # it fails nowhere, and so is not sought anew
 
 
 class UnknownLesson(LookupError):
@@ -164,10 +167,15 @@ def shown(text: str) -> str:
     """Return a name or text in one normal form, on one line, so that it can be kept, compared and printed.
 
     What does not print (controls, escape codes of terminals, marks that turn the direction of writing, halves of
-    surrogate pairs) stands there as Python writes it: "\\x1b", "\\u202e".
+    surrogate pairs) stands there as Python writes it: "\\x1b", "\\u202e". It takes time in proportion to the length.
     """
-    normal = unicodedata.normalize("NFC", text)
+    normal = _STRETCH.sub(lambda found: unicodedata.normalize("NFC", found[0]), text)
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in normal)
+
+
+def shown_lines(text: str) -> str:
+    """Return a text as `shown`, but with its lines."""
+    return "\n".join(shown(line) for line in text.split("\n"))
 
 
 def shown_path(path: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,7 +11,6 @@ from course_utils.checks.show import MARKS
 from course_utils.grading.intake.reading import AnyCell
 from course_utils.grading.intake.released import CHECK, CourseCell, CourseNotebook
 from course_utils.grading.outgoing.inert import MAX_MARKDOWN as MAX_CELL
-from course_utils.grading.outgoing.inert import converts, inert
 from course_utils.grading.submission import ExerciseResult, Result
 
 NO_RESPONSE = "No response."  # nbgrader's words
@@ -50,19 +49,29 @@ def auto_comments(cells: Sequence[AnyCell], course: CourseNotebook) -> dict[str,
     }
 
 
-def autograded(cells: Sequence[AnyCell], course: CourseNotebook, result: Result) -> bytes:
+def autograded(
+    cells: Sequence[AnyCell],
+    course: CourseNotebook,
+    result: Result,
+    converted: Callable[[Sequence[str]], Sequence[str | None]],
+) -> bytes:
     """Return the notebook, in format 4.5.
 
     Locked cells are the course's, as nbgrader restores them; those that are missing come after their answer, or at
     the end. Of the learner nothing is kept but the sources of cells: the outputs are our verdicts, as plain text.
-    A learner's Markdown is made `inert`. Where it is more than MAX_MARKDOWN characters, all of it is shown as code.
+    A learner's Markdown stands there as `Converter.converted` returns it, and as code where that is None. Where it is
+    more than MAX_MARKDOWN characters, all of it is shown as code.
     """
-    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
-    html = sum(len(text) for text in texts if len(text) <= MAX_CELL) <= MAX_MARKDOWN  # longer ones are not converted
     last = {cell.grade_id: index for index, cell in enumerate(cells)}  # of two cells with one name nbgrader takes it
     missing = [cell for cell in course.cells.values() if (cell.grade or cell.task) and cell.name not in last]
     after = {cell.name.removeprefix(CHECK): cell for cell in missing if cell.name.removeprefix(CHECK) in last}
     verdicts = _verdicts(result)
+    texts = [cell.source for cell in cells if cell.cell_type == "markdown" and len(cell.source) <= MAX_CELL]
+    html: dict[str, str | None] = {}
+    if sum(map(len, texts)) <= MAX_MARKDOWN:
+        own = [cell.source for cell in course.cells.values() if cell.cell_type == "markdown"]
+        tried = list(dict.fromkeys((*own, *texts)))  # the course's are no learner's to delay
+        html = dict(zip(tried, converted(tried), strict=True))
     built: list[dict[str, Any]] = []
     for index, cell in enumerate(cells):
         known = course.cells.get(cell.grade_id) if last[cell.grade_id] == index else None
@@ -84,15 +93,17 @@ def _verdicts(result: Result) -> dict[str, ExerciseResult]:
     return {f"{CHECK}{one.id}": one for one in result.exercises if not (unsure and one.outcome == "error")}
 
 
-def _plain(cell_type: str, source: str, html: bool) -> dict[str, Any]:
-    if html and cell_type == "markdown" and converts(harmless := inert(source)):
+def _plain(cell_type: str, source: str, html: Mapping[str, str | None]) -> dict[str, Any]:
+    if cell_type == "markdown" and (harmless := html.get(source)) is not None:
         return {"cell_type": "markdown", "metadata": {}, "source": harmless}
     # nbgrader puts a raw cell into its pages as HTML. As code it is shown, not run; so is what no page can be made of.
     return {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": source}
 
 
-def _known(cell: CourseCell, source: str, verdicts: Mapping[str, ExerciseResult], html: bool) -> dict[str, Any]:
-    made = _plain(cell.cell_type, source, html)
+def _known(
+    cell: CourseCell, source: str, verdicts: Mapping[str, ExerciseResult], html: Mapping[str, str | None]
+) -> dict[str, Any]:
+    made = _plain(cell.cell_type, cell.source if cell.locked else source, html)
     if cell.locked:
         made["source"] = cell.source
     marks: dict[str, Any] = {"grade_id": cell.name, "schema_version": 3, "cell_type": cell.cell_type}

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from course_utils.grading.errors import GradingError
+from course_utils.grading.intake.identity import shown_lines
 from course_utils.grading.submission import Result
 
 _COLUMNS = ("student", "assignment", "path", "status", "score", "points", "seconds")
@@ -40,12 +41,14 @@ def write_csv(path: Path, results: Sequence[Result]) -> None:
 
     Further columns name the misconceptions, the reason, what points rest on that was observed and that no number
     proves, and the flags. Where a spreadsheet could begin a formula in a text, whatever parts its cells, there stands
-    a '. The file is there as a whole or stays as it was. Raises ExportError where it cannot be written.
+    a '. What does not print is escaped, as a terminal would obey it. The file is there as a whole or stays as it was.
+
+    Raises ExportError where it cannot be written.
     """
     names = list(dict.fromkeys(exercise.id for result in results for exercise in result.exercises))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*_COLUMNS, *names, "misconceptions", "reason", "observed", "flags"])
+    writer.writerow(map(_harmless, [*_COLUMNS, *names, "misconceptions", "reason", "observed", "flags"]))
     for result in results:
         scores = {exercise.id: exercise.score for exercise in result.exercises}
         wrong = [f"{exercise.id}: {name}" for exercise in result.exercises for name in exercise.misconceptions]
@@ -54,7 +57,7 @@ def write_csv(path: Path, results: Sequence[Result]) -> None:
         row += [scores.get(name, "") for name in names]
         flags = [f"{_flagged(result, sentence)}: {sentence}" for sentence in result.flags]
         row += ["; ".join(wrong), result.reason, "; ".join(rests), " ".join(flags)]
-        writer.writerow([_harmless(cell) for cell in row])
+        writer.writerow(map(_harmless, row))
     _replace(path, text.getvalue().encode())
 
 
@@ -85,4 +88,4 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _harmless(cell: object) -> object:
-    return _FORMULA.sub(r"\1'", cell) if isinstance(cell, str) else cell
+    return _FORMULA.sub(r"\1'", shown_lines(cell)) if isinstance(cell, str) else cell

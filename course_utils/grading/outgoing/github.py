@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from course_utils.grading.errors import GradingError
+from course_utils.grading.intake.identity import shown, shown_lines
 from course_utils.grading.submission import ExerciseResult, Result, within
 
 _STATUS = {"correct": "pass", "error": "error"}
@@ -23,7 +24,7 @@ class GithubError(GradingError):
 def summary(results: Sequence[Result]) -> str:
     """Return a page for a job's summary: a table for each submission, in HTML without a blank line in a table.
 
-    So nothing in it is read as Markdown, and texts that come from learners are escaped.
+    So nothing in it is read as Markdown, and texts that come from learners are escaped, as is what does not print.
     """
     parts = []
     for result in results:
@@ -43,14 +44,14 @@ def payload(results: Sequence[Result]) -> str:
 
     The form is that of classroom-resources/autograding-grading-reporter, version 1. `max_score` is of all tests, and
     each test has `name`, `status` (pass, fail or error), `score`, `message`, `test_code`, `filename`, `line_no` and
-    `execution_time`.
+    `execution_time`. What does not print in a message is escaped, as reporters print it into a job's log.
     """
     tests = [
         {
             "name": exercise.id if len(results) == 1 else f"{result.student}: {exercise.id}",
             "status": _STATUS.get(exercise.outcome, "fail"),
             "score": within(exercise.score, exercise.points),
-            "message": "\n".join(exercise.messages) or None,
+            "message": shown_lines("\n".join(exercise.messages)) or None,
             "test_code": f'check("{exercise.id}", {exercise.id})',
             "filename": result.path,
             "line_no": 0,
@@ -95,4 +96,4 @@ def _row(exercise: ExerciseResult) -> str:
 
 
 def _text(text: str) -> str:
-    return "<br>".join(html.escape(line) for line in text.splitlines() if line.strip())
+    return "<br>".join(html.escape(shown(line)) for line in text.splitlines() if line.strip())

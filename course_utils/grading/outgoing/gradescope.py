@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from course_utils.checks.registry import exercises_of
+from course_utils.grading.intake.identity import shown_lines
 from course_utils.grading.submission import Result, within
 
 
 def told(result: Result) -> dict[str, Any]:
     """Return a result in Gradescope's form. All texts are plain ones: what learners wrote is never shown as HTML.
+
+    What does not print is escaped.
 
     https://gradescope-autograders.readthedocs.io/en/latest/specs/ has the form.
     """
@@ -36,7 +39,7 @@ def refused(lesson: str, reason: str) -> dict[str, Any]:
 def _content(tests: Sequence[dict[str, Any]], output: str) -> dict[str, Any]:
     return {
         "score": sum(test["score"] for test in tests),
-        "output": output,
+        "output": shown_lines(output),
         "output_format": "text",
         "test_output_format": "text",
         "test_name_format": "text",
@@ -52,7 +55,7 @@ def _test(name: str, passed: bool, score: float, points: float, output: str) -> 
         "status": "passed" if passed else "failed",
         "score": score,
         "max_score": points,
-        "output": output,
+        "output": shown_lines(output),
         "output_format": "text",
         "visibility": "visible",
     }

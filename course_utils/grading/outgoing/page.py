@@ -20,7 +20,15 @@ CLASSES = {"correct": "correct", "incorrect": "incorrect", "error": "error", "no
 # What terminals and editors obey, and what turns the direction of writing: messages hold what learners wrote.
 _CONTROLS = {
     number: chr(number).encode("unicode_escape").decode()
-    for number in (*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+    for number in (
+        *range(0x20),
+        *range(0x7F, 0xA0),
+        0x61C,
+        0x200E,
+        0x200F,
+        *range(0x2028, 0x202F),
+        *range(0x2066, 0x206A),
+    )
     if chr(number) not in "\n\t"
 }
 # Nothing in a page may run or be loaded, whatever a student's file or message holds.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import glob
 import hashlib
 import shutil
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,11 +14,13 @@ from pathlib import Path
 from course_utils.grading.intake.classroom import Classroom, ClassroomError, HandedIn, trouble
 from course_utils.grading.intake.reading import Unreadable, bytes_of, cells_of
 from course_utils.grading.outgoing.autograded import auto_comments, auto_scores, autograded
+from course_utils.grading.outgoing.converting import Converter
 from course_utils.grading.outgoing.export import replace_file
 from course_utils.grading.outgoing.nbgrader_rows import Changes, Graded, differences, write
 from course_utils.grading.submission import Result
 
 AT_A_TIME = 100  # submissions that share a transaction
+WAIT_SECONDS = 1.0  # after which those that are prepared are written, however few: another may take long
 STAMP = "timestamp.txt"
 
 
@@ -56,7 +59,8 @@ def post(room: Classroom, handed: Sequence[HandedIn], results: Mapping[tuple[str
     While the gradebook and a notebook may differ, the notebook's folder is set aside, and nbgrader says that the
     submission needs autograding. So it does where this was ended in the middle; the same call then completes it.
 
-    What cannot be prepared or written of one submission is left, and said so; all others are written.
+    What cannot be prepared or written of one submission is left, and said so; all others are written, and none waits
+    for many that take long to prepare.
 
     Raises ClassroomError where the gradebook cannot be written.
     """
@@ -67,26 +71,42 @@ def post(room: Classroom, handed: Sequence[HandedIn], results: Mapping[tuple[str
     groups: dict[tuple[str, str], list[HandedIn]] = {}
     for one in handed:
         groups.setdefault((one.student, one.notebook.assignment), []).append(one)
-    every = list(groups.values())
-    for start in range(0, len(every), AT_A_TIME):
-        found = [_prepared(room, group, results, left) for group in every[start : start + AT_A_TIME]]
-        works = [work for work in found if work is not None]
-        before = len(left)
-        try:
-            changed = _post_or_leave(room, works, left)
-        except SQLAlchemyError as error:
-            raise trouble(room.folder, error) from error
-        written += changed
-        unchanged += len(works) - changed - (len(left) - before)
+    with Converter() as converter:
+        prepared = (_prepared(room, group, results, left, converter) for group in groups.values())
+        for works in _together(prepared):
+            before = len(left)
+            try:
+                changed = _post_or_leave(room, works, left)
+            except SQLAlchemyError as error:
+                raise trouble(room.folder, error) from error
+            written += changed
+            unchanged += len(works) - changed - (len(left) - before)
     return Posted(written, unchanged, tuple(left))
 
 
+def _together(prepared: Iterator[_Work | None]) -> Iterator[list[_Work]]:
+    """Yield what is written in one transaction: AT_A_TIME at most, and fewer where they take WAIT_SECONDS."""
+    works: list[_Work] = []
+    began = time.monotonic()
+    for work in prepared:
+        works += [] if work is None else [work]
+        if works and (len(works) == AT_A_TIME or time.monotonic() - began > WAIT_SECONDS):
+            yield works
+            works, began = [], time.monotonic()
+    if works:
+        yield works
+
+
 def _prepared(
-    room: Classroom, group: Sequence[HandedIn], results: Mapping[tuple[str, str], Result], left: list[str]
+    room: Classroom,
+    group: Sequence[HandedIn],
+    results: Mapping[tuple[str, str], Result],
+    left: list[str],
+    converter: Converter,
 ) -> _Work | None:
     """Do as `_work` does, and where that fails on one student, say so."""
     try:
-        return _work(room, group, results, left)
+        return _work(room, group, results, left, converter)
     except Exception as error:
         left.append(f"{group[0].submission.path}: its notebook could not be made: {type(error).__name__}: {error}")
         return None
@@ -104,7 +124,11 @@ def _post_or_leave(room: Classroom, works: Sequence[_Work], left: list[str]) -> 
 
 
 def _work(
-    room: Classroom, group: Sequence[HandedIn], results: Mapping[tuple[str, str], Result], left: list[str]
+    room: Classroom,
+    group: Sequence[HandedIn],
+    results: Mapping[tuple[str, str], Result],
+    left: list[str],
+    converter: Converter,
 ) -> _Work | None:
     """Say what a student's notebooks for one assignment amount to; None where none of them could be read."""
     student, assignment = group[0].student, group[0].notebook.assignment
@@ -128,7 +152,7 @@ def _work(
                 continue
             scores[name] = auto_scores(cells, one.notebook, result)
             comments[name] = auto_comments(cells, one.notebook)
-            files[f"{name}.ipynb"] = autograded(cells, one.notebook, result)
+            files[f"{name}.ipynb"] = autograded(cells, one.notebook, result, converter.converted)
     if not files:
         return None
     stamp = _content(submitted / STAMP)

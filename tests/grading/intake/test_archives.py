@@ -107,6 +107,16 @@ def test_what_is_not_wanted_is_not_unpacked(tmp_path, monkeypatch):
     assert unpacked == [("c.ipynb",)]
 
 
+def test_long_names_are_cut_and_not_read(tmp_path):
+    most = "x" * (archives.MAX_PART - 6)
+    names = [f"{most}.ipynb", f"{most}a.ipynb", f"{most}b.ipynb", f"{'y' * 300}/nb.ipynb"]
+    found = list(members(packed(tmp_path / "class.zip", dict.fromkeys(names, b"{}"))))
+    assert found[0] == Member((names[0],), b"{}")
+    assert all("more than 255 characters" in one.trouble and not one.data for one in found[1:])
+    assert all(len(part) <= archives.MAX_PART for one in found for part in one.parts)
+    assert len({one.parts for one in found}) == 4
+
+
 def test_a_list_of_members_may_not_be_huge(tmp_path, monkeypatch):
     path = packed(tmp_path / "class.zip", {f"{number}.ipynb": b"" for number in range(1_000)})
     monkeypatch.setattr(archives._Bounded, "most", 10_000)

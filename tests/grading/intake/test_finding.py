@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 import zipfile
 from hashlib import sha256
 from pathlib import Path
@@ -527,3 +528,22 @@ def test_what_takes_the_slow_reader_of_json_counts_for_each_student(tmp_path, mo
         "one student are read, which this one exceeds, alone or with others. Clear the outputs, save and hand it in "
         "again."
     )
+
+
+def test_names_that_are_slow_to_put_in_order_are_refused(tmp_path):
+    """Marks in the wrong order take a normal form time with the square of how many there are."""
+    put(tmp_path / "ada" / "nb.ipynb")
+    (tmp_path / "eve").mkdir()
+    marks = "\u0300" * 16_000 + "\u0327" * 16_000
+    with zipfile.ZipFile(tmp_path / "eve" / "work.zip", "w") as archive:
+        for number in range(12):
+            archive.writestr(f"{number}a{marks}.ipynb", NOTEBOOK)
+        archive.writestr(f"{'x' * 256}/{LESSON}.ipynb", NOTEBOOK)
+    before = time.process_time()
+    found = find([tmp_path])
+    assert time.process_time() - before < 5, "seconds: a single such name took two"
+    assert [(one.student, one.assignment) for one in found if not one.unreadable] == [("ada", LESSON)]
+    refused = [one for one in found if one.unreadable]
+    assert [one.student for one in refused] == ["eve"] * 13, "each is a row of its own"
+    sentence = "Its name, or that of a folder around it, has more than 255 characters. Rename it."
+    assert {one.unreadable for one in refused} == {sentence}

@@ -1,5 +1,8 @@
 """Whose a file is, and for which assignment."""
 
+import time
+import unicodedata
+
 import pytest
 
 from course_utils.checks.registry import LESSONS
@@ -216,6 +219,15 @@ def test_long_names_are_cut_and_stay_different():
     path = shown_path("a" * 5000 + "nb.ipynb")
     assert len(path) < 700
     assert path.endswith("nb.ipynb")
+
+
+def test_a_normal_form_takes_time_in_proportion():
+    text = "e\u0301 " * 200 + "\u1112\u1161\u11ab" * 50 + "x\u0327\u0300"
+    assert shown(text) == unicodedata.normalize("NFC", text)
+    before = time.thread_time()
+    shown("a" + "\u0300" * 100_000 + "\u0327" * 100_000)
+    shown("a" * 1_000_000)
+    assert time.thread_time() - before < 5, "seconds: at once it takes minutes"
 
 
 def test_lessons_are_called_by_their_beginning():

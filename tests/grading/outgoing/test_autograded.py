@@ -7,8 +7,8 @@ from nbgrader.utils import compute_checksum, determine_grade
 from course_utils.grading.intake.reading import AnyCell
 from course_utils.grading.intake.released import CourseCell, CourseNotebook
 from course_utils.grading.outgoing import autograded as module
-from course_utils.grading.outgoing import inert
 from course_utils.grading.outgoing.autograded import auto_comments, auto_scores, autograded
+from course_utils.grading.outgoing.converting import Converter, tried
 from course_utils.grading.submission import ExerciseResult, Result
 
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -50,8 +50,12 @@ STEP = ExerciseResult("step", "error", 0.0, 3.0, (), ("It raised \x1b[31m<b>bad<
 RESULT = Result("ada", "01_graph_structure", "p", "graded", 2.0, 5.0, 0.1, (WALK, STEP))
 
 
-def made(cells=HANDED, result=RESULT) -> nbformat.NotebookNode:
-    notebook = nbformat.reads(autograded(cells, COURSE, result).decode(), 4)
+def in_this_process(texts):
+    return [tried(text) for text in texts]
+
+
+def made(cells=HANDED, result=RESULT, converted=in_this_process) -> nbformat.NotebookNode:
+    notebook = nbformat.reads(autograded(cells, COURSE, result, converted).decode(), 4)
     nbformat.validate(notebook)
     return notebook
 
@@ -159,7 +163,10 @@ def test_no_tag_of_a_learners_is_left_where_nbgrader_shows_html(cell, shown):
 
 
 def test_the_same_bytes_each_time():
-    assert autograded(HANDED, COURSE, RESULT) == autograded(HANDED, COURSE, RESULT)
+    with Converter() as converter:
+        first = autograded(HANDED, COURSE, RESULT, converter.converted)
+        assert autograded(HANDED, COURSE, RESULT, converter.converted) == first
+    assert autograded(HANDED, COURSE, RESULT, in_this_process) == first
 
 
 def test_checksums_are_nbgraders(tmp_path):
@@ -171,7 +178,7 @@ def test_checksums_are_nbgraders(tmp_path):
     hand_in(course, "ada", answered(course, RIGHT))
     (one,) = handed_in(open_classroom(course))
     bare = Result("ada", LESSON, "p", "graded", 0.0, 2.0, 0.1, ())
-    data = autograded(cells_of(one.path.read_bytes()), one.notebook, bare)
+    data = autograded(cells_of(one.path.read_bytes()), one.notebook, bare, in_this_process)
     for name, cell in named(nbformat.reads(data.decode(), 4)).items():
         assert (compute_checksum(cell) == cell.metadata.nbgrader.checksum) is (name.startswith("check_"))
 
@@ -188,17 +195,27 @@ def test_markdown_that_no_page_can_be_made_of_stops_no_feedback(source):
     assert "My words." in page
 
 
-def test_what_no_converter_takes_is_shown_as_it_was_typed(monkeypatch):
-    def fails(markdown):
-        if "evil" in markdown:
-            raise KeyError("attachment")
-        return real(markdown)
+def test_what_no_converter_takes_is_shown_as_it_was_typed():
+    def converted(texts):
+        return [None if text == "evil" else text for text in texts]
 
-    real = inert._converter()
-    monkeypatch.setattr(inert, "_converter", lambda: fails)
-    first, second = made((AnyCell("markdown", "evil", ""), AnyCell("markdown", "kind", ""))).cells[:2]
+    first, second = made((AnyCell("markdown", "evil", ""), AnyCell("markdown", "kind", "")), converted=converted).cells[
+        :2
+    ]
     assert (first.cell_type, first.source) == ("code", "evil")
     assert (second.cell_type, second.source) == ("markdown", "kind")
+
+
+def test_the_courses_own_texts_are_tried_before_a_learners():
+    asked = []
+    made((AnyCell("markdown", "slow", ""), *HANDED), converted=lambda texts: asked.extend(texts) or list(texts))
+    assert asked == ["Write here.", "Make one.", "slow", "# Title", "My words."], "each once"
+    (poster,) = [
+        cell
+        for cell in made((AnyCell("markdown", "![x](attachment:y.png)", "poster"),)).cells
+        if cell.metadata.get("nbgrader", {}).get("grade_id") == "poster"
+    ]
+    assert (poster.cell_type, poster.source) == ("markdown", "Make one."), "whatever stood in its place"
 
 
 def test_markdown_without_end_is_shown_as_code(monkeypatch):

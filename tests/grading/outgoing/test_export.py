@@ -61,7 +61,7 @@ def test_csv_has_a_row_for_each_submission(tmp_path):
         "observed": "",
         "flags": "",
     }
-    assert (bob["student"], bob["walk"], bob["reason"]) == ("'=cmd()", "", f"'{BOB.reason}")
+    assert (bob["student"], bob["walk"], bob["reason"]) == ("'=cmd()", "", "'-1 is \n no ; reason, \\x85")
 
 
 def test_an_exercise_may_be_called_as_a_column(tmp_path):
@@ -102,7 +102,7 @@ def test_a_folder_that_is_missing_is_told(tmp_path):
         ("\uff0b1", "'\uff0b1"),
         ("\uff0d1", "'\uff0d1"),
         ("  =1", "'  =1"),
-        ("\t=1", "'\t'=1"),
+        ("\t=1", "\\t=1"),
         ("a;=1", "a;'=1"),
         ("a; =1|@x", "a;' =1|'@x"),
         ('a";=1', "a\";'=1"),
@@ -126,3 +126,15 @@ def test_csv_says_what_rests_on_observation_and_what_to_look_at(tmp_path):
         (ada,) = csv.DictReader(file)
     assert ada["observed"] == "walk: passes, kept; run: passes, kept", "of what has points"
     assert ada["flags"] == "walk, run: Look. walk, run: =Read.", "each sentence once"
+
+
+ODD = "\x1b[2J\x1b]0;owned\x07\u202e\u200f\u061c\x9b\r"
+
+
+def test_nothing_in_a_table_moves_a_cursor_or_turns_the_writing(tmp_path):
+    """All texts, whatever they are: somebody reads the file in a terminal."""
+    odd = ExerciseResult(f"walk{ODD}", "correct", 2.0, 2.0, (ODD,), (ODD,), 0.01, (ODD,), (f"Look: {ODD}",), (ODD,))
+    write_csv(tmp_path / "out.csv", [Result(ODD, ODD, ODD, "crashed", 2.0, 2.0, 0.1, (odd,), f"a\n{ODD}", ODD, ODD)])
+    text = (tmp_path / "out.csv").read_text(encoding="utf-8")
+    assert all(sign.isprintable() or sign == "\n" for sign in text)
+    assert "Look: \\x1b[2J\\x1b]0;owned\\x07\\u202e\\u200f\\u061c\\x9b\\r" in text

@@ -98,6 +98,16 @@ def test_reporters_read_the_payload():
     assert read_payload(payload([ADA, ADA]))["tests"][0]["name"] == "ada: walk"
 
 
+def test_nothing_moves_a_cursor_or_turns_the_writing():
+    odd = ExerciseResult("walk", "correct", 2.0, 2.0, (), ("a\x1b[2J\x07\u202e\nb",), 0.1)
+    results = [Result("a", "b", "c", "timeout", 2.0, 2.0, 0.1, (odd,), "It\x1b]0;x\x07.")]
+    (test,) = read_payload(payload(results))["tests"]
+    assert test["message"] == "a\\x1b[2J\\x07\\u202e\nb"
+    page = summary(results)
+    assert "a\\x1b[2J\\x07\\u202e<br>b" in page
+    assert all(sign.isprintable() or sign == "\n" for sign in page)
+
+
 def test_points_are_told_in_two_lines():
     assert notices([ADA, ADA]).splitlines() == [
         "::notice title=Autograding complete::Points 4/12",

@@ -14,6 +14,7 @@ import pytest
 
 from course_utils.grading.intake.classroom import ClassroomError, handed_in, open_classroom
 from course_utils.grading.outgoing import posting
+from course_utils.grading.outgoing.converting import Converter, tried
 from course_utils.grading.outgoing.posting import Posted, post
 from course_utils.grading.submission import ExerciseResult, Result
 from tests.grading.nbgrader_course import LESSON, RIGHT, answered, hand_in, make_course
@@ -32,6 +33,18 @@ ESSAY = {
         }
     },
 }
+
+
+class InThisProcess(Converter):
+    """As the converter, without a process, which takes seconds to start."""
+
+    def converted(self, texts):
+        return [tried(text) for text in texts]
+
+
+@pytest.fixture(autouse=True)
+def converter(monkeypatch):
+    monkeypatch.setattr(posting, "Converter", InThisProcess)
 
 
 @pytest.fixture
@@ -345,10 +358,10 @@ def test_what_cannot_be_written_of_one_submission_is_left_and_the_others_are_wri
 
 
 def test_where_the_notebook_of_one_submission_cannot_be_made_the_others_are(course, monkeypatch):
-    def fails(cells, released, result):
+    def fails(cells, released, result, converted):
         if result.student == "ada":
             raise RecursionError("too deep")
-        return real(cells, released, result)
+        return real(cells, released, result, converted)
 
     real = posting.autograded
     monkeypatch.setattr(posting, "autograded", fails)
@@ -357,3 +370,28 @@ def test_where_the_notebook_of_one_submission_cannot_be_made_the_others_are(cour
     carried = posted(course, result("ada"), result("bob"))
     assert carried.written == 1
     assert carried.left[0].endswith("its notebook could not be made: RecursionError: too deep")
+
+
+def test_one_that_takes_a_converter_long_keeps_nobody_waiting(course, monkeypatch):
+    """Its cell is shown as code, and who was prepared before is written before."""
+    monkeypatch.setattr(posting, "WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(posting, "Converter", Converter)
+    evil = answered(course, RIGHT)
+    evil.cells += [nbformat.v4.new_markdown_cell("# a" + " " * 49_990 + "b"), nbformat.v4.new_markdown_cell("kind")]
+    for student, notebook in {"ada": answered(course, RIGHT), "eve": evil, "zoe": answered(course, RIGHT)}.items():
+        hand_in(course, student, notebook)
+    there = []
+    real = posting._prepared
+
+    def prepared(room, group, *others):
+        there.append([path.parent.name for path in (course / "autograded").glob(f"*/{LESSON}")])
+        return real(room, group, *others)
+
+    monkeypatch.setattr(posting, "_prepared", prepared)
+    before = time.monotonic()
+    assert posted(course, *map(result, ("ada", "eve", "zoe"))) == Posted(3, 0, ())
+    assert time.monotonic() - before < 60, "seconds that no slow machine needs"
+    assert [sorted(one) for one in there] == [[], ["ada"], ["ada", "eve"]]
+    cells = nbformat.read(course / "autograded" / "eve" / LESSON / f"{LESSON}.ipynb", 4).cells
+    assert [cell.cell_type for cell in cells if cell.source in (evil.cells[-2].source, "kind")] == ["code", "code"]
+    assert cells[0].cell_type == "markdown"

@@ -54,13 +54,13 @@ class Page(HTMLParser):
 
 
 def test_what_terminals_obey_stands_there_as_text() -> None:
-    said = "\x1b]0;owned\x07\x9b2J\r\u202egnp\u2066 \x00"
+    said = "\x1b]0;owned\x07\x9b2J\r\u202egnp\u2066 \x00\u200f\u2028"
     row = ExerciseResult(WALK.id, "error", 0.0, 2.0, (), (f"It raised Error: {said}\n\tend",), 0.2)
     for text in (
         student_page("ada", [result(exercises=(row,), reason=said)]),
         class_page([result(reason=said, status="crashed")]),
     ):
-        assert "\\x1b]0;owned\\x07\\x9b2J\\r\\u202egnp\\u2066 \\x00" in text
+        assert "\\x1b]0;owned\\x07\\x9b2J\\r\\u202egnp\\u2066 \\x00\\u200f\\u2028" in text
         assert not [sign for sign in text if not sign.isprintable() and sign not in "\n\t"]
     assert "\n\tend" in student_page("ada", [result(exercises=(row,))])
 

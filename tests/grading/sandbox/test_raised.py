@@ -127,4 +127,4 @@ def test_every_way_of_telling_results_tells_it(tmp_path: Path) -> None:
     assert told in (tmp_path / "r.json").read_text()
     check = CourseCell(f"{CHECK}slope", "code", "", None, True, True, False, False, 1.0, "g", "")
     course = CourseNotebook("n", LESSON, LESSON, "k", LESSON, {}, {check.name: check})
-    assert told in autograded((), course, result).decode()
+    assert told in autograded((), course, result, list).decode()

@@ -185,8 +185,8 @@ EXERCISE = Exercise(
         *uncleared(_SLIPS, _end),
         Misconception(
             _INSIDE,
-            "The mask multiplied what goes into tanh. It multiplies what tanh returns: only for factors of 0 and 1 are "
-            "the two the same.",
+            "The mask multiplied what goes into tanh. It multiplies what tanh returns: for factors such as 0.5 that is "
+            "something else.",
             led(_INSIDE, _ALONE, _end),
         ),
         Misconception(

@@ -72,9 +72,8 @@ class Noticing(TorchDispatchMode):
             telling.tell(HAND)
         elif apart or alone:
             for tensor in made:
-                if _storage(tensor) is None and apart:  # where its numbers go from there, nobody sees
+                if not _add(tensor) and apart:  # where its numbers go from there, nobody sees
                     telling.tell(READ)
-                _add(tensor)
         return result
 
 
@@ -138,10 +137,12 @@ def _watched(tensor: torch.Tensor) -> bool:
     return reference is not None and not reference.expired()
 
 
-def _add(tensor: torch.Tensor) -> None:
+def _add(tensor: torch.Tensor) -> bool:
+    """Follow the numbers of a tensor from now on, and say whether they can be followed."""
     storage = _storage(tensor)
     if storage is not None:
         _weights[storage._cdata] = StorageWeakRef(storage)
+    return storage is not None
 
 
 def _storage(tensor: torch.Tensor) -> torch.UntypedStorage | None:

@@ -62,7 +62,7 @@ def notice(module: nn.Module, told: Told, begins: Callable[[], None] | None = No
 
     _watch(module, watched)
     by_hand.watch(module)
-    part = _first_part(module)
+    part = first_part(module)
     if name and part is not None:
         _watch(part, part_watched)
 
@@ -91,7 +91,7 @@ def _watch(module: nn.Module, watched: Forward) -> None:
     module.forward = types.MethodType(forward, module)
 
 
-def _first_part(module: nn.Module) -> nn.Module | None:
+def first_part(module: nn.Module) -> nn.Module | None:
     """Return the first layer inside a module, which runs whenever that does; None where there is none."""
     inside = (part for part in module.modules() if part is not module)
     return next((part for part in inside if not next(part.children(), None)), None)

@@ -145,11 +145,7 @@ EXERCISE = Exercise(
     minutes=15,
     points=4,
     call="without_gradient(model, loss)",
-    reaches=(
-        "next_functions",
-        "_parameters",
-        "_modules",
-    ),
+    reaches=("next_functions", "_parameters", "_modules"),
     cases=_model_cases,
     judge=_judge_names,
     hints=(

@@ -10,6 +10,7 @@ from course_utils.checks.compare import describe, listed, right_value
 from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_02_how_backward_works import LESSON
+from course_utils.checks.judges.put_back import put_back
 from course_utils.checks.scenes.lesson_02_how_backward_works.parameter_gradients import kept, on_the_way, two_branches
 from course_utils.graph.saved import saved
 
@@ -153,13 +154,7 @@ EXERCISE = Exercise(
             "somebody may be collecting there.",
             lambda case, seen: _wrote_grad(case, seen) and not seen["accumulated"],
         ),
-        Misconception(
-            "the same tensors put back",
-            "Afterwards .grad holds the very tensors that it held, and something was added to their numbers: backward "
-            "adds in place, so what you kept to put it back became the sum, too. Keep clones, or use a pass that "
-            "writes into no .grad.",
-            lambda case, seen: seen["accumulated"],
-        ),
+        put_back("a pass that writes into no .grad"),
         Misconception(
             "clears .grad",
             "After your function, .grad of parameters that held a gradient is cleared. Somebody may be "

@@ -153,9 +153,5 @@ EXERCISE = Exercise(
         ),
     ),
     debrief=_debrief,
-    reaches=(
-        "getattr with a computed name",
-        "next_functions",
-        "vars",
-    ),
+    reaches=("getattr with a computed name", "next_functions", "vars"),
 )

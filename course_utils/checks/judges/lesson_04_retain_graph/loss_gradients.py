@@ -12,6 +12,7 @@ from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.as_found import as_found
 from course_utils.checks.judges.lesson_04_retain_graph import LESSON
+from course_utils.checks.judges.put_back import PUT_BACK
 from course_utils.checks.scenes.lesson_04_retain_graph.loss_gradients import held_before, trunk_and_losses
 
 
@@ -153,13 +154,7 @@ EXERCISE = Exercise(
                 seen["held"] is False and not seen["accumulated"] and _same(seen["returned"], _right_gradients(case))
             ),
         ),
-        Misconception(
-            "the same tensors put back",
-            "Afterwards .grad holds the very tensors that it held, and something was added to their numbers: backward "
-            "adds in place, so what you kept to put it back became the sum, too. Keep clones, or use "
-            "torch.autograd.grad, which leaves .grad alone.",
-            lambda case, seen: seen["accumulated"],
-        ),
+        PUT_BACK,
         Misconception(
             "create_graph to keep the graph",
             "The gradients are right and have graphs of their own: your passes were recorded. That keeps the old "

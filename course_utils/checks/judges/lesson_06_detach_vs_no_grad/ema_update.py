@@ -171,9 +171,5 @@ EXERCISE = Exercise(
             among=OF_VALUES,
         ),
     ),
-    reaches=(
-        "_parameters",
-        "_buffers",
-        "_modules",
-    ),
+    reaches=("_parameters", "_buffers", "_modules"),
 )

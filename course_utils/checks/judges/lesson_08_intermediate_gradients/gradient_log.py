@@ -13,6 +13,7 @@ from course_utils.checks.data import Array, Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_08_intermediate_gradients import LESSON
 from course_utils.checks.judges.lesson_08_intermediate_gradients.layers import left, results_of, times
+from course_utils.checks.judges.put_back import PUT_BACK
 from course_utils.checks.scenes.lesson_08_intermediate_gradients.gradient_log import logged
 
 
@@ -212,13 +213,7 @@ EXERCISE = Exercise(
             "After your function .grad of the model's parameters is not as before. A log must leave it alone.",
             lambda case, seen: _graded(case, seen) and not seen["accumulated"],
         ),
-        Misconception(
-            "the same tensors put back",
-            "Afterwards .grad holds the very tensors that it held, and something was added to their numbers: backward "
-            "adds in place, so what you kept to put it back became the sum, too. Keep clones, or use "
-            "torch.autograd.grad, which leaves .grad alone.",
-            lambda case, seen: seen["accumulated"],
-        ),
+        PUT_BACK,
         Misconception(
             "a derived class left out",
             "Your dicts have no entry for a layer whose class is derived from nn.Linear. It is an nn.Linear, too: ask "

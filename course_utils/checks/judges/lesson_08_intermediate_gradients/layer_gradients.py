@@ -11,6 +11,7 @@ from course_utils.checks.data import Case, Observation, Value
 from course_utils.checks.exercise import Exercise, Finding, Misconception
 from course_utils.checks.judges.lesson_08_intermediate_gradients import LESSON
 from course_utils.checks.judges.lesson_08_intermediate_gradients.layers import left, results_of, times
+from course_utils.checks.judges.put_back import PUT_BACK
 from course_utils.checks.scenes.lesson_08_intermediate_gradients.layer_gradients import layered, weighed
 
 _BRANCHES = ("frozen", "trunk", "spare", "idle", "head", "zero", "past")
@@ -162,10 +163,8 @@ def _by_full_hooks(case: Case, seen: Observation) -> bool | None:
 def _one_name(case: Case, seen: Observation) -> bool:
     """Tell a dict in which one of two names of a module has all entries, and the other none."""
     mine = _layer_lists(case, seen)
-    return case.given["scene"] == "tied" and sorted(len(mine.get(name, [None])) for name in ("shared", "same")) == [
-        0,
-        2,
-    ]
+    lengths = sorted(len(mine.get(name, [None])) for name in ("shared", "same"))
+    return case.given["scene"] == "tied" and lengths == [0, 2]
 
 
 def _as_they_come(case: Case, seen: Observation) -> bool | None:
@@ -211,18 +210,9 @@ EXERCISE = Exercise(
         "that require a gradient, with allow_unused=True. In finally: remove all handles.",
     ),
     debrief=_debrief,
-    reaches=(
-        "_forward_hooks",
-        "next_functions",
-    ),
+    reaches=("_forward_hooks", "next_functions"),
     misconceptions=(
-        Misconception(
-            "the same tensors put back",
-            "Afterwards .grad holds the very tensors that it held, and something was added to their numbers: backward "
-            "adds in place, so what you kept to put it back became the sum, too. Keep clones, or use "
-            "torch.autograd.grad, which leaves .grad alone.",
-            lambda case, seen: seen["accumulated"],
-        ),
+        PUT_BACK,
         Misconception(
             "full backward hooks",
             "A full backward hook of a module wraps what the module returns, and a ReLU that writes into that raises. "

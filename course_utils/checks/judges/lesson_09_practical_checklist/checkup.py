@@ -200,8 +200,5 @@ EXERCISE = Exercise(
             ),
         ),
     ),
-    reaches=(
-        "register_prehook",
-        "next_functions",
-    ),
+    reaches=("register_prehook", "next_functions"),
 )

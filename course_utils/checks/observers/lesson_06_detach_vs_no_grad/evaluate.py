@@ -16,7 +16,7 @@ from course_utils.checks.observers.lesson_06_detach_vs_no_grad.watching import (
     hooks_in,
     parameters_as_found,
 )
-from course_utils.checks.observers.runs import notice
+from course_utils.checks.observers.runs import first_part, notice
 from course_utils.checks.observers.traces import changes
 from course_utils.checks.scenes.lesson_06_detach_vs_no_grad.evaluate import BadBatch, evaluated, loss_of, readable
 from course_utils.checks.scenes.zoo import Once, Stopped
@@ -45,7 +45,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         runs.extend([None] * counts)
 
     runs: list[None] = []
-    first = next(part for part in model.body.modules() if not next(part.children(), None))
+    first = first_part(model.body)
     for module in modules:
         notice(module, partial(note, module is first))
     raised = False

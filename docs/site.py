@@ -67,8 +67,9 @@ CONTRIBUTING
 """
 
 
-# Names and signs of code, which `conf.py`'s styles colour as code is coloured anyway: a third of a page of questions.
-_PLAIN = re.compile(r'<span class="(?:n|nn|p|w)">([^<]*)</span>')
+# Names and signs of code without a colour of their own, and the words of code in a sentence, which may as well break at
+# the end of a line: half of a page of questions.
+_PLAIN = re.compile(r'<span class="(?:n|nn|o|p|pre|w)">([^<]*)</span>')
 
 
 def build(root: Path, out: Path) -> list[str]:

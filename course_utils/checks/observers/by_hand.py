@@ -6,20 +6,20 @@ import contextlib
 import functools
 import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import torch
 from torch import nn
-from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from course_utils.checks.frames import is_course
 from course_utils.checks.observers import telling
-from course_utils.checks.observers.operations import distinct, is_product, written
+from course_utils.checks.observers.operations import distinct, is_elementwise, is_product, written
+from course_utils.checks.observers.storages import Storages
 from course_utils.graph.alive import tensors_in
 
 HAND = "a run by hand"
@@ -29,26 +29,29 @@ READ = "weights read one by one"
 # and the course's, its modules and other modes.
 _TORCH = str(Path(torch.__file__).parent) + os.sep
 _ENGINE, _OBSERVERS = str(torch.autograd.graph.__file__), str(Path(__file__).parent) + os.sep
-_PASSING = (_TORCH, str(contextlib.__file__), str(functools.__file__))
+_FORWARDS = str(Path(__file__).with_name("forwards.py"))  # it passes on who runs a module
+_STANDARD = (str(contextlib.__file__), str(functools.__file__))
+_CALLING_HOOKS = str(nn.modules.module.__file__)
 
 _stacks: list[ExitStack] = []  # what is left when the case that is noticed ends
 _entered: list[object] = []  # the mode that notices, once it is entered in this case
-# Where the numbers of noticed modules lie, and what was made of these outside of runs: clones, casts, sums.
-_weights: dict[int, StorageWeakRef] = {}
+# The numbers of noticed modules, and what was made of these outside of runs: clones, casts, sums. Then what went into
+# their runs, and what was made of that there or by the answer, the engine's gradients apart.
+_weights, _data = Storages(), Storages()
+_met = Storages()  # what weights have met, number by number, before it went into a run
 _reads: dict[int, int] = {}  # how many numbers were taken out of each of them, one by one
 
 
 def watch(module: nn.Module) -> None:
     """Have what is computed with a module's parameters noticed from now on, until `noticed` ends.
 
-    Where no module is watched, no mode is entered: under one, PyTorch's `_foreach` operations raise no version.
+    Where no module is watched, no mode is entered: it takes time.
     """
     parameters = list(module.parameters())
     if _stacks and parameters:
         if not _entered:
             _entered.append(_stacks[-1].enter_context(Noticing()))  # type: ignore[no-untyped-call]
-        for parameter in parameters:
-            _add(parameter)
+        _weights.add_all(parameters)
 
 
 class Noticing(TorchDispatchMode):
@@ -59,34 +62,79 @@ class Noticing(TorchDispatchMode):
     ) -> Any:
         result = function(*args, **kwargs) if kwargs else function(*args)
         tensors = list(tensors_in((*args, *kwargs.values()) if kwargs else args))
-        watched = [tensor for tensor in tensors if _watched(tensor)]
-        if not watched:
-            return result
-        apart = by_an_answer()
+        watched = [tensor for tensor in tensors if tensor in _weights]
         alone = len(watched) == len(tensors)
+        data = not alone and any(tensor.numel() > 1 and tensor in _data for tensor in tensors)
+        if result is None:  # an operation in place on a list
+            _raise_versions(function, args)
+        if not watched and not data:
+            return result
         results = tensors_in([result]) if result is not None else written(function, args, kwargs or {})
-        made = [tensor for tensor in results if tensor.numel() > 1]
-        if apart and isinstance(result, bool | int | float | complex):
-            _read(watched[0])
-        elif apart and not alone and (is_product(function, tensors, made) or _spreads(function, watched, made)):
-            telling.tell(HAND)
-        elif apart or alone:
-            for tensor in made:
-                if not _add(tensor) and apart:  # where its numbers go from there, nobody sees
-                    telling.tell(READ)
+        _follow(function, tensors, watched, data, result, [tensor for tensor in results if tensor.numel() > 1])
         return result
+
+
+def _follow(
+    function: Any,
+    tensors: Sequence[torch.Tensor],
+    watched: Sequence[torch.Tensor],
+    data: bool,
+    result: Any,
+    made: Sequence[torch.Tensor],
+) -> None:
+    """Tell what an operation on weights or data is, or follow what it has made of them."""
+    frame = sys._getframe(2)
+    who, alone = _began(frame), len(watched) == len(tensors)
+    if who == "an answer" and watched:
+        if isinstance(result, bool | int | float | complex):
+            _read(watched[0])
+        elif not alone and (_multiplies(function, tensors, watched, made) or (data and is_elementwise(function))):
+            telling.tell(HAND)
+        else:
+            for tensor in made:
+                if not _weights.add(tensor):  # where its numbers go from there, nobody sees
+                    telling.tell(READ)
+            if is_elementwise(function):
+                _met.add_all(tensor for tensor in tensors if tensor.numel() > 1 and tensor not in _weights)
+    elif alone or (who == "the engine" and not data and is_elementwise(function) and _is_scaled(tensors, watched)):
+        _weights.add_all(made)
+    elif data and who != "the engine" and not (who == "an answer" and _mixed(tensors) and _in_the_engine(frame)):
+        _data.add_all(tensor for tensor in made if tensor not in _weights)
+
+
+def begins(given: tuple[Any, ...]) -> None:
+    """Follow what goes into a run of a module that is noticed, and tell of what was computed of it with weights."""
+    if _entered:
+        tensors = [tensor for tensor in tensors_in(given) if tensor.numel() > 1 and tensor not in _weights]
+        if any(tensor in _met for tensor in tensors):
+            telling.tell(HAND)
+        _data.add_all(tensors)
 
 
 def by_an_answer() -> bool:
     """Say whether an operation was begun by an answer's own code, be it in a hook, and not by a run or the engine."""
-    frame: FrameType | None = sys._getframe(2)
+    return _began(sys._getframe(2)) == "an answer"
+
+
+def _began(frame: FrameType | None) -> str:
+    """Say who began an operation: "an answer", "the engine", "an observer", which every run has, or "" for nobody."""
+    above = ""
     while frame is not None:
         code = frame.f_code
         whose = _whose(code.co_filename)
         # A mode's own function is another observer's, which stands in between.
-        if whose == "the engine" or (whose == "an observer" and code.co_name != "__torch_dispatch__"):
-            return False
-        if whose == "an answer":
+        if whose != "passing" and not (whose == "an observer" and code.co_name == "__torch_dispatch__"):
+            return whose
+        if code.co_filename == _CALLING_HOOKS and above in _STANDARD:  # Python's own, hung up as a hook
+            return "an answer"
+        above = code.co_filename
+        frame = frame.f_back
+    return ""
+
+
+def _in_the_engine(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename == _ENGINE:
             return True
         frame = frame.f_back
     return False
@@ -96,15 +144,33 @@ def by_an_answer() -> bool:
 def _whose(file: str) -> str:
     if file == _ENGINE:
         return "the engine"
-    if file.startswith(_OBSERVERS):
+    if file.startswith(_OBSERVERS) and file != _FORWARDS:
         return "an observer"
-    return "passing" if is_course(file) or file.startswith(_PASSING) else "an answer"
+    return "passing" if is_course(file) or file.startswith(_TORCH) or file in _STANDARD else "an answer"
 
 
-def _spreads(function: Any, weights: Sequence[torch.Tensor], made: Sequence[torch.Tensor]) -> bool:
-    """Say whether an operation has made more numbers than the weights in it have, as the products of each would be."""
+def _multiplies(
+    function: Any, tensors: Sequence[torch.Tensor], weights: Sequence[torch.Tensor], made: Sequence[torch.Tensor]
+) -> bool:
+    """Say whether an operation multiplies weights as a layer does, or has made more numbers than they are."""
     most = max(map(distinct, weights))
-    return torch.Tag.pointwise in function.tags and most > 1 and any(tensor.numel() > most for tensor in made)
+    spreads = torch.Tag.pointwise in function.tags and most > 1 and any(tensor.numel() > most for tensor in made)
+    return spreads or is_product(function, tensors, made)
+
+
+def _is_scaled(tensors: Sequence[torch.Tensor], weights: Sequence[torch.Tensor]) -> bool:
+    """Say whether weights meet nothing but one number, as in the gradient of what they were multiplied by."""
+    return bool(weights) and all(tensor in _weights or distinct(tensor) == 1 for tensor in tensors)
+
+
+def _mixed(tensors: Sequence[torch.Tensor]) -> bool:
+    return any(tensor.numel() > 1 and tensor not in _data for tensor in tensors)
+
+
+def _raise_versions(function: Any, args: tuple[Any, ...]) -> None:
+    """Raise the versions that PyTorch does not where a mode is active: by them an answer could tell that one is."""
+    if function.overloadpacket.__name__.startswith("_foreach_") and args:
+        torch.autograd.graph.increment_version(args[0])
 
 
 def _read(tensor: torch.Tensor) -> None:
@@ -122,31 +188,22 @@ def noticed(run: Callable[[], Any]) -> Any:
     """Return what `run` returns, and notice in the second way of observing what is computed by hand."""
     if not telling.otherwise():
         return run()
-    _weights.clear()
-    _reads.clear()
+    with in_a_case():
+        return run()
+
+
+@contextmanager
+def in_a_case() -> Iterator[None]:
+    """Notice what is computed by hand while the body runs."""
+    for followed in (_weights, _data, _met, _reads):
+        followed.clear()
     with ExitStack() as stack:
         _stacks.append(stack)
         stack.callback(_stacks.clear)
         stack.callback(_entered.clear)
-        return run()
+        yield
 
 
-def _watched(tensor: torch.Tensor) -> bool:
-    storage = _storage(tensor)
-    reference = None if storage is None else _weights.get(storage._cdata)
-    return reference is not None and not reference.expired()
-
-
-def _add(tensor: torch.Tensor) -> bool:
-    """Follow the numbers of a tensor from now on, and say whether they can be followed."""
-    storage = _storage(tensor)
-    if storage is not None:
-        _weights[storage._cdata] = StorageWeakRef(storage)
-    return storage is not None
-
-
-def _storage(tensor: torch.Tensor) -> torch.UntypedStorage | None:
-    try:
-        return tensor.untyped_storage()
-    except RuntimeError:  # a tensor without numbers of its own, as a sparse one or one of `vmap`
-        return None
+def when_it_ends(undo: Callable[[], None]) -> None:
+    """Have something undone when the case that is noticed ends."""
+    _stacks[-1].callback(undo)

@@ -27,10 +27,15 @@ def is_product(function: Any, given: Sequence[torch.Tensor], made: Sequence[torc
     if len(many) < 2 or not made:
         return False
     name = function.overloadpacket.__name__
-    if torch.Tag.pointwise in function.tags or name.startswith("_foreach_"):
+    if is_elementwise(function):
         return max(tensor.numel() for tensor in made) > max(map(distinct, many))
     moves = any(part in name for part in _MOVES) and "reduce" not in name  # `index_reduce` multiplies
     return not name.startswith(_UPDATES) and not moves
+
+
+def is_elementwise(function: Any) -> bool:
+    """Say whether an operation makes each number of those at its place, as sums and updates do."""
+    return torch.Tag.pointwise in function.tags or function.overloadpacket.__name__.startswith("_foreach_")
 
 
 def distinct(tensor: torch.Tensor) -> int:

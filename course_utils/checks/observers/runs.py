@@ -13,10 +13,10 @@ from torch.utils import checkpoint
 from torch.utils.checkpoint import _StopRecomputationError
 
 from course_utils.checks.frames import is_course
-from course_utils.checks.observers import by_hand, telling
+from course_utils.checks.observers import by_hand, forwards, telling
+from course_utils.checks.observers.forwards import Forward
 
 Told = Callable[[nn.Module, tuple[Any, ...], Any], None]
-Forward = Callable[..., Any]
 
 # What is told beside the runs themselves: those of copies, all that began, the runs of its first part, and those that
 # an error ended. Who goes through a module's layers without running it is seen by the difference.
@@ -30,8 +30,7 @@ def notice(module: nn.Module, told: Told, begins: Callable[[], None] | None = No
     calls `model.forward(x)` would count as none, a right one and one that hides its runs alike. Where an answer may go
     through the layers one by one, notice a layer instead. `name` is that of the observation's entry that counts these
     runs, where there is one: under it each is told to who listens, when it is counted.
-    The module's hooks, type and state are as before; what it holds more is its own `forward`. In the second way of
-    observing its type is another of that name.
+    The module's hooks, type and state are as before; what it holds more is its own `forward`.
     """
     original = weakref.ref(module)
 
@@ -42,6 +41,7 @@ def notice(module: nn.Module, told: Told, begins: Callable[[], None] | None = No
     def watched(self: nn.Module, run: Forward, *inputs: Any, **named: Any) -> Any:
         if name:
             telling.tell(name + BEGUN)
+        by_hand.begins((*inputs, *named.values()))
         if begins is not None:
             tell(self)
             begins()
@@ -79,7 +79,7 @@ def _by_others(error: BaseException) -> bool:
 
 def _watch(module: nn.Module, watched: Forward) -> None:
     if telling.otherwise():
-        _by_type(module, watched)
+        forwards.watch(module, watched)
         return
     before = vars(module).get("forward")  # a module may be watched twice
     inner = None if before is None else before.__func__
@@ -95,39 +95,3 @@ def first_part(module: nn.Module) -> nn.Module | None:
     """Return the first layer inside a module, which runs whenever that does; None where there is none."""
     inside = (part for part in module.modules() if part is not module)
     return next((part for part in inside if not next(part.children(), None)), None)
-
-
-def _by_type(module: nn.Module, watched: Forward) -> None:
-    """Give the module a type of its own that is watched, and a `forward` as the first way has it, that is not."""
-    kind, original = type(module), weakref.ref(module)
-    runs, calls, results = [0], [0], list[None]()
-
-    def run(self: nn.Module, *inputs: Any, **named: Any) -> Any:
-        if "forward" not in vars(self) and self is not original():  # one that an answer made of this type
-            return kind.forward(self, *inputs, **named)
-        result = watched(self, kind.forward, *inputs, **named)
-        runs[0] += 1
-        return result
-
-    module.__class__ = type(kind.__name__, (kind,), {"forward": run, "__module__": kind.__module__})
-
-    if "forward" in vars(module):  # it is noticed already, and has a decoy
-        return
-
-    def told(module: nn.Module, given: tuple[Any, ...], result: Any) -> None:
-        results.append(None)
-
-    def forward(self: nn.Module, *inputs: Any, **named: Any) -> Any:
-        result = type(self).forward(self, *inputs, **named)
-        calls[0] += 1
-        told(self, (*inputs, *named.values()), result)
-        return result
-
-    module.forward = types.MethodType(forward, module)
-
-    def touched() -> bool:
-        own = original()
-        moved = own is not None and getattr(vars(own).get("forward"), "__func__", None) is not forward
-        return moved or runs != calls or len(results) != calls[0]
-
-    telling.lay(touched)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import nn
+from torch.autograd.graph import get_gradient_edge
 
 # Where PyTorch keeps hooks, each kind in a dict from a handle's number to the hook. An item has some of the kinds.
 _PLACES = {*vars(nn.Module()), *torch.optim.Optimizer.__annotations__, *dir(torch.Tensor)}
@@ -14,8 +16,17 @@ KINDS = tuple(sorted(name for name in _PLACES if name.endswith("_hooks")))
 
 
 def hooks_of(item: Any) -> list[Mapping[int, Any]]:
-    """Return the hooks on a module, tensor or optimizer, for each kind."""
-    return [getattr(item, kind, None) or {} for kind in KINDS]
+    """Return the hooks on a module, tensor or optimizer, for each kind, and those on the node that adds to `.grad`."""
+    return [*(getattr(item, kind, None) or {} for kind in KINDS), _on_its_node(item)]
+
+
+def _on_its_node(item: Any) -> Mapping[int, Any]:
+    """Return the hooks on the node that accumulates a leaf's gradient: no attribute holds them, but the node does."""
+    if not (isinstance(item, torch.Tensor) and item.requires_grad and item.is_leaf):
+        return {}
+    held = gc.get_referents(get_gradient_edge(item).node)
+    kinds: list[Mapping[int, Any]] = [it for it in held if isinstance(it, dict) and it is not item._backward_hooks]
+    return {number: hook for hooks in kinds for number, hook in hooks.items()}
 
 
 def hook_counts(item: Any) -> list[int]:

@@ -11,7 +11,7 @@ from torch import nn
 from course_utils.checks.examine import judge, observe
 from course_utils.checks.guard import guarded
 from course_utils.checks.observers import telling
-from course_utils.checks.observers.by_hand import noticed
+from course_utils.checks.observers.by_hand import in_a_case, noticed
 from course_utils.checks.observers.passes import every_pass
 from course_utils.checks.observers.runs import notice
 from course_utils.checks.registry import exercises, observer_for
@@ -30,9 +30,11 @@ def told() -> Iterator[Counter[str]]:
 
 
 @pytest.fixture
-def otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def otherwise(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(telling, "_states", [telling._State()])
     telling.observe_otherwise()
+    with in_a_case():
+        yield
 
 
 @pytest.fixture(params=["first", "second"])

@@ -25,7 +25,7 @@ _TOLD = {
     FORGED: "In the case {!r} something was told in the observers' name. Read the answer.",
     DECOY: "In the case {!r} something that only looks like an observer was changed or passed by. Read the answer.",
     HAND: "In the case {!r} code of the answer's own computed with a module's weights. Read the answer.",
-    READ: "In the case {!r} the answer took a module's weights where no operation is seen, by single numbers or in "
+    READ: "In the case {!r} the answer took numbers of tensors where no operation is seen, one by one or in "
     "another layout. Read it.",
     GAGGED: "In the case {!r} somebody else wanted to be told in place of the grader. Read the answer.",
     UNCOUNTED: "In the case {!r} a backward pass ran that was not started by PyTorch's own functions. Read the answer.",

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import torch
 
 from course_utils.checks.data import Answer, Array, Case, Observation, plain
+from course_utils.checks.observers.made import Made
 from course_utils.checks.observers.runs import notice
 from course_utils.checks.observers.surroundings import Surroundings
 from course_utils.checks.scenes.lesson_03_graph_freeing.frugal import stack
-from course_utils.graph.alive import PeakMemory
 
 
 def observe(answer: Answer, case: Case) -> Observation:
@@ -31,7 +31,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     before = Array.of(x)
     direction = case.given["direction"].tensor()
     tensors = [x, *blocks.parameters()]
-    with PeakMemory() as memory:
+    with Made() as memory:
         torch.default_generator.manual_seed(case.given["seed"])
         y = answer(blocks, x)
         seen: Observation = {"returned": plain(y), "kept": memory.alive(), "attached": False, "gradients": None}

@@ -12,8 +12,9 @@ from torch.autograd.function import FunctionCtx
 from course_utils.checks.data import Answer, Array, Case, Observation, plain
 from course_utils.checks.observers.lesson_10_custom_functions.nodes import attached, operations
 from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings, unrecorded
+from course_utils.checks.observers.made import Made
 from course_utils.graph import saved
-from course_utils.graph.alive import Memory, PeakMemory
+from course_utils.graph.alive import Memory
 
 
 def bytes_on_ctx(total: torch.Tensor) -> int:
@@ -50,7 +51,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     around = Surroundings({"x": x, INCOMING: direction}, may_draw=True)
     memory.add(x)
     state = torch.get_rng_state()
-    with PeakMemory() as made:
+    with Made() as made:
         y = answer(x, p, seed)
         seen: Observation = {
             "returned": plain(y),

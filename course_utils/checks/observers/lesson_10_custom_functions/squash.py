@@ -9,7 +9,8 @@ import torch
 from course_utils.checks.data import Answer, Case, Observation, plain
 from course_utils.checks.observers.lesson_10_custom_functions.nodes import attached, on_ctx, operations
 from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings, unrecorded
-from course_utils.graph.alive import Memory, PeakMemory
+from course_utils.checks.observers.made import Made
+from course_utils.graph.alive import Memory
 
 
 def observe(answer: Answer, case: Case) -> Observation:
@@ -20,7 +21,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     around = Surroundings({"x": x, INCOMING: direction})
     unrecorded_changes = unrecorded(answer, direction)  # plain data: it stays plain
     memory.add(x)
-    with PeakMemory() as made:
+    with Made() as made:
         y = answer(x)
     seen: Observation = {"returned": plain(y), "attached": attached(y, x)}
     if seen["attached"]:

@@ -9,8 +9,9 @@ import torch
 from course_utils.checks.data import Answer, Case, Observation, plain
 from course_utils.checks.observers.lesson_10_custom_functions.nodes import attached, on_ctx, operations
 from course_utils.checks.observers.lesson_10_custom_functions.surroundings import INCOMING, Surroundings, unrecorded
+from course_utils.checks.observers.made import Made
 from course_utils.checks.scenes.numbers import by_columns
-from course_utils.graph.alive import Memory, PeakMemory
+from course_utils.graph.alive import Memory
 
 
 def after_a_write(written: torch.Tensor, result: Any, wanted: list[torch.Tensor], direction: torch.Tensor) -> Any:
@@ -28,7 +29,7 @@ def after_a_pass(
     answer: Answer, base: torch.Tensor, beta: torch.Tensor, wanted: list[torch.Tensor], direction: torch.Tensor
 ) -> int:
     """Return how many bytes made in a call and a pass through it are held when nobody has its result any more."""
-    with PeakMemory() as made:
+    with Made() as made:
         torch.autograd.grad(answer(base + 0, beta + 0), wanted, direction, allow_unused=True)
     return int(made.alive())
 

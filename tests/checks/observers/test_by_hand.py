@@ -2,6 +2,7 @@
 
 import copy
 from collections import Counter
+from contextlib import ExitStack
 
 import pytest
 import torch
@@ -48,6 +49,28 @@ def reduced(model, x):
     return rows.index_reduce(0, torch.tensor([0, 1]), torch.ones(2, 8), "prod").sum(1)
 
 
+def rows_of_one_shape(model, x):
+    given = torch.ones(5, 1, 3, 3)
+    model(given)
+    rows = [row.flatten()[:8].expand(2, 8).clone() for row in given]
+    return [(row * model[2].weight.detach()).sum(1) for row in rows]
+
+
+def weights_given_back_by_a_pass(model, x):
+    ones = torch.ones_like(model[2].weight).requires_grad_()
+    (weight,) = torch.autograd.grad((ones * model[2].weight.detach()).sum(), ones)
+    return nn.functional.linear(torch.ones(1, 8), weight)
+
+
+def a_context_as_a_hook(model, x):
+    stack = ExitStack()
+    weights = {name: it.detach() for name, it in model[2].named_parameters()}
+    stack.callback(torch.func.functional_call, nn.Linear(8, 2), weights, (torch.ones(1, 8),))
+    model[1].register_forward_hook(stack.__exit__)
+    model[1].register_forward_hook(lambda module, given, result: given[0].flatten(1))
+    return model(x)
+
+
 def spread_out_by_views(model, x):
     return (torch.ones(5, 1, 8).expand(5, 2, 8) * model[2].weight.detach().expand(5, 2, 8)).sum(2)
 
@@ -59,6 +82,9 @@ def spread_out_by_views(model, x):
         added_by_an_optimizer,
         reduced,
         spread_out_by_views,
+        rows_of_one_shape,
+        weights_given_back_by_a_pass,
+        a_context_as_a_hook,
         lambda model, x: torch._foreach_mul([torch.ones(5, 1, 8)], [model[2].weight.detach()]),
         lambda model, x: torch.ones(1, 8, dtype=torch.complex64) @ model[2].weight.t().to(torch.complex64),
         lambda model, x: nn.functional.conv2d(x, model[0].weight),
@@ -76,6 +102,15 @@ def spread_out_by_views(model, x):
 def test_layers_by_hand_are_told(run, told) -> None:
     told_by(run)
     assert told[HAND] > 0
+
+
+def updated_by_hand(model, x):
+    model(x).sum().backward()
+    gradients = [p.grad.clone() for p in model.parameters()]
+    with torch.no_grad():
+        for p, g in zip(model.parameters(), gradients, strict=True):
+            p -= 0.1 * g * p.abs()
+    return [torch._foreach_mul(list(model.parameters()), gradients)]
 
 
 def test_weights_in_a_layout_without_memory_are_told(told) -> None:
@@ -101,6 +136,7 @@ def test_weights_in_a_layout_without_memory_are_told(told) -> None:
         ],
         lambda model, x: [torch.cat([p.flatten(), x.flatten()]).norm().item() for p in model.parameters()],
         lambda model, x: model[0].bias[0].item(),
+        updated_by_hand,
     ],
 )
 def test_runs_passes_and_sums_of_weights_are_not(run, told) -> None:
@@ -136,3 +172,27 @@ def test_in_the_first_way_nothing_is_noticed() -> None:
     told_by(lambda model, x: nn.functional.conv2d(x, model[0].weight))
     telling.listen(None)
     assert not found
+
+
+def test_what_weights_meet_is_told_when_it_goes_into_a_run_afterwards(told) -> None:
+    def run(model, x):
+        notice(model[0], lambda *seen: None)
+        given = torch.ones(2, 1, 2, 2)
+        assert (given * model[0].weight.detach()).any()
+        assert not told[HAND]
+        model[0](given)
+
+    told_by(run)
+    assert told[HAND] == 1
+
+
+def test_versions_are_raised_as_without_a_mode(told) -> None:
+    one = [torch.ones(1)]
+    told_by(lambda model, x: torch._foreach_add_(one, 1.0))
+    assert one[0]._version == 1
+
+
+def test_a_class_has_its_own_forward_again_when_the_case_ends(told) -> None:
+    before = nn.Sequential.forward
+    told_by(lambda model, x: model(x))
+    assert nn.Sequential.forward is before

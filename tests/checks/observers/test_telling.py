@@ -73,6 +73,7 @@ def test_the_second_way_sees_every_run_once_and_no_decoy_is_touched(run, otherwi
     run(model, torch.ones(4, 2))
     telling.gather()
     assert seen == [1]
+    assert type(model) is nn.Sequential
     assert told["runs"] + told["runs of copies"] == 1
     assert not told[telling.DECOY]
 

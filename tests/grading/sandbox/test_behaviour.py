@@ -9,6 +9,7 @@ from course_utils.checks.registry import exercises_of
 from course_utils.grading.controller.pool import Grader, limits_of
 from course_utils.grading.submission import ExerciseResult
 from tests.answers import RIGHT, right_source_of
+from tests.grading.sandbox.apart import APART
 from tests.grading.sandbox.behaviour import FORGED as FIRST
 from tests.grading.sandbox.behaviour import HONEST, UNSEEN, Attack
 from tests.grading.sandbox.hiding import FURTHER, REPORTED
@@ -17,7 +18,7 @@ from tests.grading.submissions import needs_a_sandbox, submission
 
 pytestmark = needs_a_sandbox
 
-FORGED = {**FIRST, **REPORTED, **FURTHER, **READ}
+FORGED = {**FIRST, **REPORTED, **FURTHER, **READ, **APART}
 LIMITS = limits_of(30, 1_000_000_000, unsafe=False)
 SALIENCY = "08_intermediate_gradients"
 
@@ -86,7 +87,7 @@ def test_who_hides_behaviour_is_flagged(name: str, rows: dict[str, ExerciseResul
 
 
 def test_at_most_one_in_ten_has_points_and_no_flag() -> None:
-    assert len(FORGED) == len(FIRST) + len(REPORTED) + len(FURTHER) + len(READ) >= 87
+    assert len(FORGED) == len(FIRST) + len(REPORTED) + len(FURTHER) + len(READ) + len(APART) >= 95
     assert len(UNSEEN) * 10 <= len(FORGED)
 
 

@@ -1,0 +1,28 @@
+"""What is made while an answer runs, as tensors or as numbers of Python's own."""
+
+from collections import Counter
+
+import pytest
+import torch
+
+from course_utils.checks.observers import telling
+from course_utils.checks.observers.by_hand import READ
+from course_utils.checks.observers.made import FEW, Made
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    monkeypatch.setattr(telling, "_states", [telling._State()])
+    telling.observe_otherwise()
+    found: Counter[str] = Counter()
+    telling.listen(lambda what: found.update([what]))
+    return found
+
+
+@pytest.mark.parametrize(("count", "expected"), [(FEW - 1, 0), (FEW, 1), (3 * FEW, 1)])
+def test_many_numbers_that_are_read_one_by_one_are_told_once(count, expected, told) -> None:
+    with Made() as made:
+        mask = torch.ones(count) > 0
+        kept = [bool(one) for one in mask]
+    assert made.peak >= len(kept)
+    assert told[READ] == expected

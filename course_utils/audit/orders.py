@@ -80,7 +80,10 @@ def orders_of_one(file: str, scope: ast.AST) -> tuple[tuple[Spot, Spot, str, str
     The second line takes both by the same numbers. Labels that are put in some order, or bound anew, are none of these.
     """
     nodes = [it for it in parts(scope) if isinstance(it, ast.stmt | ast.expr)]
-    moved = {_moved(node): node for node in nodes if _moved(node)}
+    orders = {
+        ast.unparse(to) for it in nodes if isinstance(it, ast.Assign) and _is_order(it.value) for to in it.targets
+    }
+    moved = {name: node for node in nodes if (name := _moved(node) or _taken_by(node, orders))}
     bound = [ast.unparse(to) for node in nodes if isinstance(node, ast.Assign) for to in node.targets]
     shuffled = {_given(node) for node in nodes if isinstance(node, ast.Call) and called(node) in _SHUFFLES}
     found = []
@@ -99,6 +102,21 @@ def _moved(node: ast.stmt | ast.expr) -> str:
     if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and called(node.value) == "permutation":
         given = _given(node.value)
         return given if given in map(ast.unparse, node.targets) else ""
+    return ""
+
+
+def _is_order(value: ast.expr) -> bool:
+    """Say whether an expression draws an order of numbers: `torch.randperm(n)`, `rng.permutation(len(x))`."""
+    given = value.args[0] if isinstance(value, ast.Call) and value.args else None
+    counts = isinstance(given, ast.Constant | ast.Call | ast.Attribute | ast.Subscript) or called(value) == "randperm"
+    return called(value) in ("randperm", "permutation") and counts
+
+
+def _taken_by(node: ast.stmt | ast.expr, orders: set[str]) -> str:
+    """Return the name that a statement binds to all of some rows, taken in an order that was drawn."""
+    value = node.value if isinstance(node, ast.Assign) else None
+    if isinstance(value, ast.Subscript) and isinstance(node, ast.Assign) and ast.unparse(value.slice) in orders:
+        return ast.unparse(node.targets[0])
     return ""
 
 

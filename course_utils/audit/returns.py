@@ -119,7 +119,12 @@ def _is_scaled(node: ast.expr, name: str) -> bool:
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
         return False
     factors = list(factors_of(node))
-    return any(isinstance(it, ast.Name) and it.id == name for it in factors) and any(map(is_discount, factors))
+    others = [it for it in factors if not (isinstance(it, ast.Name) and it.id == name)]
+    return len(others) < len(factors) and any(is_discount(it) or _is_fraction(it) for it in others)
+
+
+def _is_fraction(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, float) and 0 < node.value < 1
 
 
 def _speaks(node: ast.expr) -> bool:

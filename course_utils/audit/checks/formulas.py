@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import torch
@@ -15,6 +16,7 @@ from course_utils.audit.classes import backward_of
 from course_utils.audit.events import Op, Pass, number_of
 from course_utils.audit.lines import Spot, frames, names_in
 from course_utils.audit.source import statement
+from course_utils.explain.source import names_of
 from course_utils.graph.alive import tensors_in
 
 _NUMBERS, _POINTS, _FEWEST = 4096, 200, 64
@@ -28,7 +30,8 @@ class Formulas(Check):
     """A function of each number by itself: what its values change by is its slope times the way, all along.
 
     Forward and backward of one pass give the values and the slopes at thousands of places, so nothing runs again.
-    What jumps, or is made of straight pieces, often has another slope on purpose; of that nothing is said.
+    What jumps, or is made of straight pieces, often has another slope on purpose: of that something is said only where
+    backward takes what forward saved for it, and leaves it unread.
     """
 
     codes: ClassVar = ("derivative-differs",)
@@ -91,7 +94,7 @@ class Formulas(Check):
             came = incoming[0] if len(incoming) == 1 else None
             gave = next((it for it in out if it is not None), None)
             if came is not None and gave is not None and gave.numel() == came.numel():
-                self._off[kind] += _differs(x, y, _numbers(gave), _numbers(came))
+                self._off[kind] += _differs(x, y, _numbers(gave), _numbers(came), _forgets_saved(kind))
 
         return compare
 
@@ -124,8 +127,8 @@ def _numbers(of: torch.Tensor) -> torch.Tensor:
     return of.detach().flatten()[:_NUMBERS].double().cpu().clone()
 
 
-def _differs(x: torch.Tensor, y: torch.Tensor, gave: torch.Tensor, came: torch.Tensor) -> bool:
-    """Say whether y bends smoothly with x, and its slopes are not what came out for what came in."""
+def _differs(x: torch.Tensor, y: torch.Tensor, gave: torch.Tensor, came: torch.Tensor, pieces: bool) -> bool:
+    """Say whether y bends smoothly, or in straight `pieces`, and its slopes are not what came out for what came in."""
     known = (came != 0) & torch.isfinite(x) & torch.isfinite(y) & torch.isfinite(gave) & torch.isfinite(came)
     if len(known) != len(x) or int(known.sum()) < _FEWEST:
         return False
@@ -140,7 +143,7 @@ def _differs(x: torch.Tensor, y: torch.Tensor, gave: torch.Tensor, came: torch.T
     way, change = x.diff(), y.diff()
     whole, real = change.abs().sum(), change / way
     bends = real.diff().abs().sort(descending=True).values
-    if not whole or bends[_KINKS:].sum() < _BENDS * real.abs().max() or _is_rough(real):
+    if not whole or (not pieces and bends[_KINKS:].sum() < _BENDS * real.abs().max()) or _is_rough(real):
         return False
     told = way * (slopes[1:] + slopes[:-1]) / 2
     return bool((change - told).abs().sum() > _OFF * whole)
@@ -149,6 +152,23 @@ def _differs(x: torch.Tensor, y: torch.Tensor, gave: torch.Tensor, came: torch.T
 def _is_rough(slopes: torch.Tensor) -> bool:
     """Say whether slopes jump to and fro, as those of noise and of steps do."""
     return bool(slopes.diff().abs().mean() > _ROUGH * slopes.abs().mean())
+
+
+@lru_cache(maxsize=64)
+def _forgets_saved(kind: Any) -> bool:
+    """Say whether a backward binds what was saved for it to names, and reads none of them."""
+    place = backward_of(kind)
+    scope = statement(place) if place is not None else None
+    nodes = list(ast.walk(scope)) if scope is not None else []
+    bound = {
+        name
+        for it in nodes
+        if isinstance(it, ast.Assign) and ast.unparse(it.value).endswith(".saved_tensors")
+        for target in it.targets
+        for name in names_of(target)
+    }
+    read = {it.id for it in nodes if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Load)}
+    return bool(bound) and not bound & read
 
 
 def _returned(kind: Any) -> Spot | None:

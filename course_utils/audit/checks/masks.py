@@ -13,12 +13,15 @@ import torch
 
 from course_utils.audit.check import Check, Found
 from course_utils.audit.events import Call, Op
-from course_utils.audit.expressions import assigned_value
+from course_utils.audit.expressions import assigned_value, returned_by
 from course_utils.audit.lines import Spot, here, spots
 from course_utils.audit.mentions import parts, ran
 from course_utils.audit.source import function_around, text_at
+from course_utils.explain.source import called
 
 _PAD = re.compile(r"pad", re.IGNORECASE)
+_OF_LIBRARIES = re.compile(r"attention_mask$")  # 1 for what counts
+_LENGTHS = re.compile(r"len", re.IGNORECASE)
 _EQUAL = frozenset({"eq", "__eq__"})
 _UNEQUAL = frozenset({"ne", "__ne__"})
 _MOST, _TIMES = 64, 2
@@ -125,9 +128,21 @@ def _memory(tensor: torch.Tensor) -> int:
 
 
 def _marks_words(value: ast.expr, spot: Spot) -> bool:
-    """Say whether an expression, or what a name was bound to, is True where something is not padding."""
+    """Say whether an expression, what a name was bound to, or what a function returns, is True where words are."""
     if isinstance(value, ast.Name):
         value = assigned_value(spot, value.id) or value
-    if not isinstance(value, ast.Compare) or len(value.ops) != 1 or not isinstance(value.ops[0], ast.NotEq):
+    if isinstance(value, ast.Call):
+        if called(value) == "bool" and isinstance(value.func, ast.Attribute):
+            return _OF_LIBRARIES.search(ast.unparse(value.func.value)) is not None
+        return any(_marks_words(it, spot) for it in returned_by(spot, value) if isinstance(it, ast.Compare))
+    if not isinstance(value, ast.Compare) or len(value.ops) != 1:
         return False
-    return any(_PAD.search(ast.unparse(it)) is not None for it in value.comparators)
+    left, right = value.left, value.comparators[0]
+    if isinstance(value.ops[0], ast.NotEq):
+        numbers = isinstance(right, ast.Constant) and right.value == 0 and not re.search(r"mask|pad", ast.unparse(left))
+        return numbers or _PAD.search(ast.unparse(right)) is not None
+    if isinstance(value.ops[0], ast.Gt):
+        left, right = right, left
+    elif not isinstance(value.ops[0], ast.Lt):
+        return False
+    return "arange" in ast.unparse(left) and _LENGTHS.search(ast.unparse(right)) is not None

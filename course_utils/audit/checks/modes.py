@@ -22,6 +22,7 @@ from course_utils.audit.teachers import Teachers
 
 # A place that called so often for a pass calls for one always.
 _TRUSTED = 3
+_FEW, _RARE = 64, 50
 _SETTLED = 5
 
 # So many calls in evaluation are looked into for parts that are still in training.
@@ -42,6 +43,7 @@ class _Site:
     training: bool = False
     last: weakref.ref[torch.Tensor] | None = None
     last_step: int = -1
+    most: int = 0  # numbers that a call was given
 
 
 @dataclass
@@ -106,6 +108,7 @@ class Modes(Check):
         )
         site.last = weakref.ref(given) if given is not None else None
         site.last_step = self.clock.steps
+        site.most = max(site.most, given.numel() if given is not None else _FEW + 1)
         site.training = event.training
         if event.grad and event.recorded is not None and site.used < _TRUSTED and site.unused < _SETTLED:
             self._pending[event.recorded] = site, self.clock.passes
@@ -236,6 +239,7 @@ class Modes(Check):
 
     def _recorded(self, site: _Site) -> Found:
         name = site.model.name or "model"
+        shown = site.most <= _FEW and site.unused * _RARE < self.clock.steps  # a number for a log, now and then
         return self.say(
             "graph-in-validation",
             site.spots[0],
@@ -243,7 +247,7 @@ class Modes(Check):
             f"{site.unused} calls built a graph and kept its tensors for nothing: memory and time"
             + (". eval() does not switch recording off." if not site.training else "."),
             "with torch.no_grad():  # around the evaluation",
-            level="likely" if site.unused >= 2 else "note",
+            level="likely" if site.unused >= 2 and not shown else "note",
             certain=False,
             times=site.unused,
             names=(name,),

@@ -62,7 +62,10 @@ class SortedBatches(Check):
             return
         if series is None:
             series = self._series[event.trainer.key] = _Series(event.trainer, None)
-        if target is None or target.numel() < _ROWS or event.closure:
+        few = target is not None and target.numel() < _ROWS
+        if few and series.classes:  # what is left at the end of an epoch
+            return
+        if target is None or few or event.closure:
             series.shuffled = True
             return
         first, last = int(target.min()), int(target.max())

@@ -72,7 +72,7 @@ class Terms(Check):
         if name in _CUTTING:
             given = event.args[0] if event.args else None
             origin = self._origin(given)
-            if origin is None and isinstance(given, torch.Tensor) and given.grad_fn is not None and given.numel() > 1:
+            if origin is None and isinstance(given, torch.Tensor) and given.requires_grad and given.numel() > 1:
                 origin = _Cut(event.spot, name)
             if origin is not None:
                 self._mark(out, origin)

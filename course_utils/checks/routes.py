@@ -20,7 +20,7 @@ READING = {
     "03_graph_freeing": 25,
     "04_retain_graph": 25,
     "05_higher_order_gradients": 30,
-    "06_detach_vs_no_grad": 35,
+    "06_detach_vs_no_grad": 30,
     "07_gradient_accumulation": 35,
     "08_intermediate_gradients": 35,
     "09_practical_checklist": 35,

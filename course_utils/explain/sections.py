@@ -95,7 +95,7 @@ _TAUGHT: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "Several losses and several optimizers on a shared trunk": ("shared-trunk",),
         '"modified by an inplace operation" after optimizer.step()': ("in-place-by-step",),
-        "What retaining costs": ("needless-retain",),
+        "When retaining is right": ("needless-retain",),
         "Hidden state between sequences: truncated backpropagation": ("carried-state", "hidden-shape"),
     },
     "deeper/05_higher_order_gradients": {

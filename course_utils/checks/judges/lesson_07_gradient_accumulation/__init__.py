@@ -4,12 +4,12 @@ LESSON = "07_gradient_accumulation"
 
 # In the order of the notebook.
 ORDER = (
-    "predict_none_or_zero",
     "train_in_windows",
     "train_clipped",
     "epoch_in_windows",
     "order_the_window",
     "accumulate",
+    "predict_none_or_zero",
     "predict_moved",
     "step_in_backward",
     "clip_each_sample",
@@ -19,6 +19,7 @@ ORDER = (
 FURTHER = (
     "order_the_window",
     "accumulate",
+    "predict_none_or_zero",
     "predict_moved",
     "step_in_backward",
     "clip_each_sample",

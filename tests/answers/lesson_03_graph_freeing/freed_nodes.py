@@ -182,3 +182,19 @@ GUARDS = {
     "a backward pass, or a changed tensor or gradient, is not accepted": {"passes": freed_after_another_pass},
     "or a changed tensor or gradient": {"untouched": freed_and_switched_off},
 }
+
+
+def freed_by_edges(loss):
+    """Remembers where an edge ends and not at which node, so that a node of two results comes twice."""
+    freed, seen, waiting = [], set(), [(loss.grad_fn, 0)]
+    while waiting:
+        node, number = waiting.pop()
+        if node is None or (node, number) in seen:
+            continue
+        seen.add((node, number))
+        freed += [node] if node in freed_by_message(loss) else []
+        waiting += node.next_functions
+    return freed
+
+
+WRONG.append(freed_by_edges)

@@ -231,3 +231,15 @@ def rescue_of_what_learns(model):
 
 
 WRONG.append(said(rescue_of_what_learns, "still vanishing"))
+
+
+def rescue_of_one_size(model):
+    """Takes the width that goes into the first layer for that of all."""
+    linear = [layer for layer in model if isinstance(layer, nn.Linear)]
+    gain = 2**0.5 if any(isinstance(it, nn.ReLU) for it in model) else 1.1
+    for layer in linear:
+        nn.init.normal_(layer.weight, std=gain / linear[0].in_features ** 0.5)
+        nn.init.zeros_(layer.bias)
+
+
+WRONG.append(said(rescue_of_one_size, "too much"))

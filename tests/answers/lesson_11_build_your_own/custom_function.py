@@ -462,6 +462,16 @@ class ArraysAreTuples(Plain):
         return super().complete(parts, node)
 
 
+class NoneAlone(Plain):
+    """Takes a None that stands alone for no gradients at all."""
+
+    @classmethod
+    def complete(cls, parts, node):
+        if len(parts) == 1 and parts[0] is None:
+            raise RuntimeError("backward returned 0 gradients")
+        return super().complete(parts, node)
+
+
 WRONG = [
     *map(with_function, (FlagsOfLeaves, OneSaved, AlwaysNeeded, Forgetful)),
     said(with_function(ArraysAreTuples), "too few, and silent"),
@@ -491,6 +501,7 @@ WRONG = [
     backwards := with_function(Backwards),
     with_function(Shifted),
     with_function(NonesLast),
+    said(with_function(NoneAlone), "None refused"),
 ]
 
 EQUIVALENT = {

@@ -3,6 +3,8 @@
 import contextlib
 import weakref
 
+import numpy as np
+
 from tests.answers.lesson_11_build_your_own.counted import CountedNode
 from tests.answers.lesson_11_build_your_own.counting import Counting
 from tests.answers.lesson_11_build_your_own.generating import generating
@@ -316,6 +318,15 @@ class CopiesLeaves(Counting):
         return made
 
 
+class CopiesTurned(Counting):
+    """Shares only memory whose numbers stand one after the other."""
+
+    def detach(self, tensor):
+        made = super().detach(tensor)
+        made.array = np.ascontiguousarray(made.array)
+        return made
+
+
 class Itself(Counting):
     def detach(self, tensor):
         return tensor
@@ -360,6 +371,7 @@ WRONG = [
     constant_itself := ConstantItself(),
     CopiesLeaves(),
     Itself(),
+    CopiesTurned(),
 ]
 
 GUARDS = {

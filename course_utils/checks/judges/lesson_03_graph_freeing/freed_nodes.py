@@ -17,7 +17,7 @@ _PARTLY: dict[str, tuple[str, set[str]]] = {
     "a factor that was never saved": ("constant", {"m"}),
     "a write in place": ("written", {"top", "h"}),
     "a pass that retained": ("retained", set()),
-    "a node that keeps a tuple": ("rows picked", {"picked", "m", "loss"}),
+    "a node that keeps a tuple": ("rows picked", {"picked", "m", "spread", "loss"}),
     "thirty doublings": ("doublings", {"h"}),
     "nothing has run, then a pass": ("fresh", set()),
 }

@@ -122,7 +122,7 @@ def _left(seen: Any) -> Iterator[Finding]:
     text = (
         "A leaf that was given to a function, whose backward returns None for it, got a .grad. Nothing arrives there."
     )
-    yield Finding("given", seen["given"] is None, text)
+    yield Finding("given", seen["given"] is None and seen["only"] is None, text)
     text = "The backward of a function ran in a pass in which another gives None to its result: no gradient arrives."
     yield Finding("not run", seen["backward"] == 0, text)
 

@@ -92,7 +92,7 @@ def _called(switched: Any, seen: Any) -> Iterator[Finding]:
 
 def _detached(seen: Any) -> Iterator[Finding]:
     yield Finding("cut", seen["state"] == _PLAIN, f"`y.detach()` has {_has(seen['state'])}; expected {_has(_PLAIN)}.")
-    named = {"y": "a result y", "x": "a leaf x", "c": "a constant c"}
+    named = {"y": "a result y", "x": "a leaf x", "c": "a constant c", "d": "a constant d, made of a transposed array,"}
     for name in seen["copied"]:
         text = f"For {named[name]} `{name}.detach()` has memory of its own. It is to share that of {name}."
         yield Finding("shares", False, text)
@@ -154,7 +154,7 @@ EXERCISE = exercise(
         Misconception(
             "detach copies",
             "`y.detach()` copies the numbers. It is the same memory without the graph, and costs nothing.",
-            _cut(state=_PLAIN, copied=["y", "x", "c"], original=_RECORDED),
+            _cut(state=_PLAIN, copied=["y", "x", "c", "d"], original=_RECORDED),
         ),
         Misconception(
             "detach in place",

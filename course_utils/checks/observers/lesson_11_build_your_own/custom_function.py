@@ -176,11 +176,14 @@ def _none(engine: Engine) -> Observation:
     given, further = _leaf(engine, 4.0, 5.0), _leaf(engine, 4.0, 5.0)
     left.apply(c, given).sum().backward()
     left.apply(c, odd.apply(further)).sum().backward()
+    only = _leaf(engine, 4.0, 5.0)
+    _giving(engine, lambda g: None).apply(only).sum().backward()  # for its one input, and in no tuple
     return {
         "a": numbers(a.grad),
         "b": numbers(b.grad),
         "alone": numbers(alone.grad),
         "given": numbers(given.grad),
+        "only": numbers(only.grad),
         "backward": len(noted["backward"]),
     }
 

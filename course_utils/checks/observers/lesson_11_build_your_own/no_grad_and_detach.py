@@ -113,7 +113,8 @@ def _detached(engine: Engine) -> Observation:
     z = cut * x
     numbers = [float(number) for number in cut.numpy()]
     constant = engine.tensor([1.5, 2.5])
-    copied = {"y": y, "x": x, "c": constant}
+    turned = engine.tensor(np.array([[1.5, 2.5], [0.5, 1.0]]).T)
+    copied = {"y": y, "x": x, "c": constant, "d": turned}
     return {
         "state": _state(cut),
         "copied": [name for name, t in copied.items() if not np.shares_memory(t.detach().numpy(), t.numpy())],

@@ -17,7 +17,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from course_utils.checks.frames import is_course
-from course_utils.checks.observers import telling
+from course_utils.checks.observers import exits, telling
 from course_utils.checks.observers.operations import distinct, is_elementwise, is_product, written
 from course_utils.checks.observers.storages import Storages
 from course_utils.graph.alive import tensors_in
@@ -29,7 +29,8 @@ READ = "weights read one by one"
 # and the course's, its modules and other modes.
 _TORCH = str(Path(torch.__file__).parent) + os.sep
 _ENGINE, _OBSERVERS = str(torch.autograd.graph.__file__), str(Path(__file__).parent) + os.sep
-_FORWARDS = str(Path(__file__).with_name("forwards.py"))  # it passes on who runs a module
+# They pass on who runs a module, and who asks for numbers.
+_BETWEEN = {str(Path(__file__).with_name(name)) for name in ("forwards.py", "exits.py")}
 _STANDARD = (str(contextlib.__file__), str(functools.__file__))
 _CALLING_HOOKS = str(nn.modules.module.__file__)
 
@@ -51,6 +52,7 @@ def watch(module: nn.Module) -> None:
     if _stacks and parameters:
         if not _entered:
             _entered.append(_stacks[-1].enter_context(Noticing()))  # type: ignore[no-untyped-call]
+            _stacks[-1].enter_context(exits.noticed(_leaves))
         _weights.add_all(parameters)
 
 
@@ -102,6 +104,12 @@ def _follow(
         _data.add_all(tensor for tensor in made if tensor not in _weights)
 
 
+def _leaves(tensor: torch.Tensor) -> None:
+    """Tell of an answer that takes all of a weight's numbers out of PyTorch, itself or by another library."""
+    if tensor in _weights and tensor.numel() > 1 and by_an_answer():
+        telling.tell(READ)
+
+
 def begins(given: tuple[Any, ...]) -> None:
     """Follow what goes into a run of a module that is noticed, and tell of what was computed of it with weights."""
     if _entered:
@@ -144,7 +152,7 @@ def _in_the_engine(frame: FrameType | None) -> bool:
 def _whose(file: str) -> str:
     if file == _ENGINE:
         return "the engine"
-    if file.startswith(_OBSERVERS) and file != _FORWARDS:
+    if file.startswith(_OBSERVERS) and file not in _BETWEEN:
         return "an observer"
     return "passing" if is_course(file) or file.startswith(_TORCH) or file in _STANDARD else "an answer"
 
@@ -155,7 +163,8 @@ def _multiplies(
     """Say whether an operation multiplies weights as a layer does, or has made more numbers than they are."""
     most = max(map(distinct, weights))
     spreads = torch.Tag.pointwise in function.tags and most > 1 and any(tensor.numel() > most for tensor in made)
-    return spreads or is_product(function, tensors, made)
+    whole = any(not it.dtype.is_floating_point and not it.dtype.is_complex for it in weights)  # what was made of them
+    return spreads or is_product(function, tensors, made, whole)
 
 
 def _is_scaled(tensors: Sequence[torch.Tensor], weights: Sequence[torch.Tensor]) -> bool:

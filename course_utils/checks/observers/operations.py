@@ -17,13 +17,14 @@ _MOVES = ("cat", "stack", "index", "gather", "scatter", "select", "slice", "take
 _UPDATES = ("_fused_", "_amp_")
 
 
-def is_product(function: Any, given: Sequence[torch.Tensor], made: Sequence[torch.Tensor]) -> bool:
+def is_product(function: Any, given: Sequence[torch.Tensor], made: Sequence[torch.Tensor], whole: bool = False) -> bool:
     """Say whether an operation computes something from pairs of numbers, one of each of two tensors.
 
     What it is called does not matter. An operation that takes numbers pair by pair, and makes no more than it is
-    given, is an update or a mask; one that makes more repeats the numbers of one tensor for those of another.
+    given, is an update or a mask; one that makes more repeats the numbers of one tensor for those of another. Whole
+    numbers are places and classes, but where they are said to be numbers like others.
     """
-    many = [it for it in given if it.numel() > 1 and (it.dtype.is_floating_point or it.dtype.is_complex)]
+    many = [it for it in given if it.numel() > 1 and (whole or it.dtype.is_floating_point or it.dtype.is_complex)]
     if len(many) < 2 or not made:
         return False
     name = function.overloadpacket.__name__

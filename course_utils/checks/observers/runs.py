@@ -87,6 +87,7 @@ def _watch(module: nn.Module, watched: Forward) -> None:
     def forward(self: nn.Module, *inputs: Any, **named: Any) -> Any:
         return watched(self, inner or type(self).forward, *inputs, **named)
 
+    forwards.named_after(forward, type(module))
     # A bound method: copy.deepcopy binds the copy's to the copy.
     module.forward = types.MethodType(forward, module)
 

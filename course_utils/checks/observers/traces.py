@@ -34,6 +34,11 @@ def hook_counts(item: Any) -> list[int]:
     return [len(hooks) for hooks in hooks_of(item)]
 
 
+def which_hooks(item: Any) -> list[list[int]]:
+    """Return the hooks of each kind that a module, tensor or optimizer has, by their ids."""
+    return [list(map(id, hooks.values())) for hooks in hooks_of(item)]
+
+
 def hooks_on(*items: Any, ours: tuple[Any, ...] = ()) -> int:
     """Return how many hooks modules, tensors and optimizers have, without those of `ours`."""
     return sum(hook not in ours for item in items for hooks in hooks_of(item) for hook in hooks.values())

@@ -9,6 +9,7 @@ from course_utils.checks.data import Case
 from course_utils.checks.exercise import Seen
 from course_utils.checks.observers.aside import REACH
 from course_utils.checks.observers.by_hand import HAND, READ
+from course_utils.checks.observers.made import EARLIER
 from course_utils.checks.observers.nodes import CALLED
 from course_utils.checks.observers.passes import UNCOUNTED
 from course_utils.checks.observers.runs import BEGUN, COPIES, CUT, PART
@@ -27,6 +28,7 @@ _TOLD = {
     HAND: "In the case {!r} code of the answer's own computed with a module's weights. Read the answer.",
     READ: "In the case {!r} the answer took numbers of tensors where no operation is seen, one by one or in "
     "another layout. Read it.",
+    EARLIER: "In the case {!r} the answer wrote into memory that was there before it was called. Read it.",
     GAGGED: "In the case {!r} somebody else wanted to be told in place of the grader. Read the answer.",
     UNCOUNTED: "In the case {!r} a backward pass ran that was not started by PyTorch's own functions. Read the answer.",
     CALLED: "In the case {!r} the answer called nodes of the graph by hand, where the engine should run them. Read it.",

@@ -27,7 +27,7 @@ def _set(names: str) -> frozenset[str]:
 FREE = _set(
     "__future__ abc bisect cmath collections contextlib copy decimal enum fractions functools graphlib heapq io "
     "itertools json math matplotlib numbers numpy operator pandas pathlib pprint random re scipy seaborn sklearn "
-    "statistics string textwrap time torch tqdm tracemalloc warnings"
+    "statistics string textwrap torch tqdm tracemalloc warnings"
 )
 # Of these modules the names given.
 PARTLY = {
@@ -87,7 +87,8 @@ FRAMES = _set(
     "allow_mutation_on_saved_tensors disable_saved_tensors_hooks gi_yieldfrom cr_await cr_origin ag_await "
     "get_field vformat get_value resolve_name import_module exec_module "
     "load_module find_spec CompilationUnit ExcludeDispatchKeyGuard DisableTorchFunction DisableTorchFunctionSubclass "
-    "DisableTorchFunctionMode open write_bytes memmap open_memmap LowLevelCallable read_pickle stop_tracing"
+    "DisableTorchFunctionMode open write_bytes memmap open_memmap LowLevelCallable read_pickle stop_tracing "
+    "stacklevel lineno filename set_printoptions"
 )
 # Parts of a graph's nodes, and of what they save. Observers hang on these.
 NODES = _set("metadata next_functions register_prehook register_hooks unpack_hook")

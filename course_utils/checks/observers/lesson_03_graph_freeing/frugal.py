@@ -31,7 +31,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     before = Array.of(x)
     direction = case.given["direction"].tensor()
     tensors = [x, *blocks.parameters()]
-    with Made() as memory:
+    with Made([*tensors, *blocks.buffers()]) as memory:
         torch.default_generator.manual_seed(case.given["seed"])
         y = answer(blocks, x)
         seen: Observation = {"returned": plain(y), "kept": memory.alive(), "attached": False, "gradients": None}

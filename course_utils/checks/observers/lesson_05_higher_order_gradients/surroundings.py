@@ -8,23 +8,23 @@ import torch
 from torch import nn
 
 from course_utils.checks.data import plain
-from course_utils.checks.observers.traces import changes, hook_counts
+from course_utils.checks.observers.traces import changes, which_hooks
 
 
 def facts_about(model: nn.Module | None = None, **tensors: torch.Tensor) -> dict[str, Any]:
     """Return facts about the gradient mode, tensors and a model, each under words that fit into a sentence."""
     facts: dict[str, Any] = {"the gradient mode": torch.is_grad_enabled()}
     for name, tensor in tensors.items():
-        facts[f"the hooks on {name}"] = hook_counts(tensor)
+        facts[f"the hooks on {name}"] = which_hooks(tensor)
     if model is not None:
         for name, parameter in model.named_parameters():
-            facts[f"the hooks on {name}"] = hook_counts(parameter)
+            facts[f"the hooks on {name}"] = which_hooks(parameter)
         for name, buffer in model.named_buffers():
             facts[f"the numbers in {name}"] = plain(buffer)
         for name, module in model.named_modules():
             known = f"the module {name}" if name else "the model"
             facts[f"the training mode of {known}"] = module.training
-            facts[f"the hooks on {known}"] = hook_counts(module)
+            facts[f"the hooks on {known}"] = which_hooks(module)
     return facts
 
 

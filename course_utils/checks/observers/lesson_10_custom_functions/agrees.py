@@ -26,10 +26,11 @@ def observe(answer: Answer, case: Case) -> Observation:
 
 @contextmanager
 def _library_calls() -> Iterator[list[str]]:
-    """Collect calls of PyTorch's own gradcheck while the body runs, however it was imported."""
+    """Collect calls of PyTorch's own gradcheck, or of its parts, while the body runs, however they were imported."""
     calls: list[str] = []
     names: dict[str, Any] = torch.autograd.gradcheck.__globals__
-    own = {name: names[name] for name in ("_check_inputs", "_get_numerical_jacobian")}
+    home = torch.autograd.gradcheck.__module__
+    own = {name: it for name, it in names.items() if name.startswith("_") and getattr(it, "__module__", "") == home}
 
     def counted(name: str) -> Callable[..., Any]:
         def call(*args: Any, **options: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from course_utils.checks.data import Answer, Array
-from course_utils.checks.observers.traces import changes, hook_counts
+from course_utils.checks.observers.traces import changes, which_hooks
 
 
 def _all_of(tensor: torch.Tensor, may_write: bool) -> list[Any]:
@@ -17,7 +17,7 @@ def _all_of(tensor: torch.Tensor, may_write: bool) -> list[Any]:
         tensor.retains_grad,
         tensor.is_leaf and tensor.grad is not None,
     ]
-    return [Array.of(tensor), *marks, hook_counts(tensor)]
+    return [Array.of(tensor), *marks, which_hooks(tensor)]
 
 
 class Surroundings:

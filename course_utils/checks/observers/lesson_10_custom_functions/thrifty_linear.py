@@ -62,6 +62,6 @@ class Products(PeakMemory):
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = super().__torch_dispatch__(function, types, args, kwargs)
-        if torch.Tag.pointwise not in function.tags:
+        if torch.Tag.pointwise not in function.tags or function.overloadpacket.__name__.startswith(("mul", "addcmul")):
             self.count += is_product(function, list(tensors_in((args, kwargs))), list(tensors_in((result,))))
         return result

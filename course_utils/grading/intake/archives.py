@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -15,11 +16,13 @@ from typing import TypeAlias
 from course_utils.grading.intake.reading import MAX_BYTES, MAX_DETAIL
 
 MAX_DIRECTORY = 4_000_000  # bytes of the archive's list of members
+MAX_EXTRA = 1_000  # bytes beside the name that a member has in it: programs write some tens
 MAX_TOTAL = 2_000_000_000  # bytes of all its notebooks, unpacked
 MAX_PART = 255  # characters of a file's name, and of each of its folders': no system makes longer ones
 MAX_RATIO = 200  # how often larger a notebook of more than a megabyte may become
 
 _ENCRYPTED = 0x1
+_MEMBER, _FIXED = b"PK\x01\x02", 46  # how a member begins in the list, and its bytes before the name
 _DAMAGED = (OSError, ValueError, EOFError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
@@ -67,7 +70,7 @@ def members(archive: Path, choice: Choice = lambda parts, size, packed: "") -> I
     except OSError as error:
         raise ArchiveError(f"The file cannot be read: {error.strerror}.") from error
     with file, _directory(file) as opened:
-        total = 0
+        total, packed, size = 0, 0, archive.stat().st_size
         for info in opened.infolist():
             parts = tuple(part for part in info.filename.replace("\\", "/").split("/") if part not in _NOWHERE)
             if info.is_dir() or not parts or not is_wanted(parts):
@@ -80,8 +83,11 @@ def members(archive: Path, choice: Choice = lambda parts, size, packed: "") -> I
             if refused is not None:
                 trouble = trouble or refused
                 total += 0 if trouble else info.file_size
+                packed += 0 if trouble else info.compress_size
                 if total > MAX_TOTAL:
                     trouble = f"The zip unpacks to more than {MAX_TOTAL:,} bytes. Split it."
+                if packed > size:
+                    trouble = "The zip's files lie over each other in it, as no program packs them. Pack it again."
                 yield Member(parts, trouble=trouble) if trouble else _read(opened, info, parts)
 
 
@@ -122,7 +128,22 @@ class _Bounded(io.FileIO):
         asked = -1 if size is None else size
         if asked > self.most:
             raise ArchiveError(f"The zip has a list of files of {asked:,} bytes; at most {self.most:,} are read.")
-        return super().read(self.most if asked < 0 else asked) or b""
+        data = super().read(self.most if asked < 0 else asked) or b""
+        if data.startswith(_MEMBER):
+            _check_members(data)
+        return data
+
+
+def _check_members(directory: bytes) -> None:
+    """Raise ArchiveError where a member of a list has much beside its name, which zipfile takes long to read."""
+    at = 0
+    while directory.startswith(_MEMBER, at) and at + _FIXED <= len(directory):
+        name, extra, comment = struct.unpack_from("<3H", directory, at + 28)
+        if extra > MAX_EXTRA:
+            raise ArchiveError(
+                f"A file in the zip has {extra:,} bytes of extra fields; at most {MAX_EXTRA:,} are read."
+            )
+        at += _FIXED + name + extra + comment
 
 
 def _directory(file: _Bounded) -> zipfile.ZipFile:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from course_utils.grading.outgoing.inert import MAX_MARKDOWN as MAX_CELL
 from course_utils.grading.submission import ExerciseResult, Result
 
 NO_RESPONSE = "No response."  # nbgrader's words
+MAX_SHOWN = 1_000_000  # characters of a learner's cells: nbgrader colours code sign by sign
 MAX_MARKDOWN = 200_000  # characters that are turned into HTML, here to try it and later by nbgrader
 
 
@@ -58,10 +60,11 @@ def autograded(
     """Return the notebook, in format 4.5.
 
     Locked cells are the course's, as nbgrader restores them; those that are missing come after their answer, or at
-    the end. Of the learner nothing is kept but the sources of cells: the outputs are our verdicts, as plain text.
-    A learner's Markdown stands there as `Converter.converted` returns it, and as code where that is None. Where it is
-    more than MAX_MARKDOWN characters, all of it is shown as code.
+    the end. Of the learner nothing is kept but the sources of cells, of which MAX_SHOWN characters are shown: the
+    outputs are our verdicts, as plain text. A learner's Markdown stands there as `Converter.converted` returns it, and
+    as code where that is None. Where it is more than MAX_MARKDOWN characters, all of it is shown as code.
     """
+    cells = _shortened(cells)
     last = {cell.grade_id: index for index, cell in enumerate(cells)}  # of two cells with one name nbgrader takes it
     missing = [cell for cell in course.cells.values() if (cell.grade or cell.task) and cell.name not in last]
     after = {cell.name.removeprefix(CHECK): cell for cell in missing if cell.name.removeprefix(CHECK) in last}
@@ -85,6 +88,18 @@ def autograded(
     metadata = {"kernelspec": course.kernelspec, "language_info": {"name": "python"}}
     notebook = {"cells": built, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
     return msgspec.json.format(msgspec.json.encode(notebook, order="sorted"), indent=1) + b"\n"
+
+
+def _shortened(cells: Sequence[AnyCell]) -> list[AnyCell]:
+    """Return the cells with no more of their sources than is shown."""
+    left, kept = MAX_SHOWN, list[AnyCell]()
+    for cell in cells:
+        more = len(cell.source) - left
+        if more > 0:
+            cell = replace(cell, source=f"{cell.source[:left]}\n# {more:,} characters more")
+        left = max(left - len(cell.source), 0)
+        kept.append(cell)
+    return kept
 
 
 def _verdicts(result: Result) -> dict[str, ExerciseResult]:

@@ -124,6 +124,31 @@ def test_a_list_of_members_may_not_be_huge(tmp_path, monkeypatch):
         list(members(path))
 
 
+def test_extra_fields_may_not_be_long(tmp_path):
+    path = tmp_path / "class.zip"
+    with zipfile.ZipFile(path, "w") as opened:
+        info = zipfile.ZipInfo("nb.ipynb")
+        info.extra = b"\x01\x00\x00\x00" * 300
+        opened.writestr(info, "{}")
+    with pytest.raises(ArchiveError, match=r"has 1,200 bytes of extra fields; at most 1,000 are read"):
+        list(members(path))
+
+
+def test_members_that_share_their_bytes_are_unpacked_once(tmp_path):
+    text = random.Random(0).randbytes(3000)
+    path = packed(tmp_path / "class.zip", {"a.ipynb": text})
+    data = path.read_bytes()
+    begin = data.index(b"PK\x01\x02")
+    listed = data[begin : data.index(b"PK\x05\x06")]
+    end = bytearray(data[begin + len(listed) :])
+    struct.pack_into("<2HI", end, 8, 40, 40, 40 * len(listed))
+    path.write_bytes(data[:begin] + 40 * listed + end)
+    found = list(members(path))
+    assert len(found) == 40
+    assert found[0] == Member(("a.ipynb",), text)
+    assert "lie over each other" in found[-1].trouble
+
+
 def test_zips_in_zips_passwords_and_rare_methods_are_told(tmp_path):
     inner = packed(tmp_path / "inner.zip", {"nb.ipynb": b"{}"}).read_bytes()
     (member,) = members(packed(tmp_path / "class.zip", {"alice/homework.zip": inner}))

@@ -222,3 +222,11 @@ def test_markdown_without_end_is_shown_as_code(monkeypatch):
     monkeypatch.setattr(module, "MAX_MARKDOWN", sum(len(c.source) for c in HANDED if c.cell_type == "markdown") - 1)
     assert {cell.cell_type for cell in made().cells} == {"code"}
     assert made().cells[0].source == "# Title"
+
+
+def test_of_very_long_cells_the_rest_is_cut_off(monkeypatch):
+    monkeypatch.setattr(module, "MAX_SHOWN", 20)
+    sources = [
+        cell.source for cell in made([AnyCell("code", "a = 1", ""), AnyCell("raw", "x" * 50, ""), *HANDED]).cells
+    ]
+    assert sources[:3] == ["a = 1", f"{'x' * 15}\n# 35 characters more", "\n# 7 characters more"]

@@ -1,6 +1,6 @@
-"""Ways to hide behaviour of the kinds that a fifth stranger found: telling the looks apart, and numbers by other ways.
+"""Ways to hide behaviour of the kinds that two further strangers found: telling the looks apart, numbers by other ways.
 
-He had read the observers, the second look and the suite. These are of the same kinds, in words of our own.
+They had read the observers, the second look and the suite. These are of the same kinds, in words of our own.
 """
 
 from tests.grading.sandbox.behaviour import Attack, maps
@@ -86,5 +86,40 @@ APART = {
         "        loss.backward()\n        optimizer.step()\n        losses.append(loss.item())\n        del loss\n"
         "    left.append(get_gradient_edge(log_scale).node)\n    left[0].register_hook(lambda *given: None)\n"
         "    return losses",
+    ),
+    "products of whole numbers": _accumulate(
+        "def again(x, w):\n    large = lambda t: (1000 * t).round().long()\n    return (large(x) @ large(w).T).tanh()"
+    ),
+    "weights out of a line in a plot": maps(
+        "drawn = Line2D(range(model[0].weight.numel()), model[0].weight.detach().flatten()).get_ydata(orig=False)\n"
+        "    nn.functional.conv2d(images, torch.tensor(drawn).reshape(model[0].weight.shape))",
+        "from matplotlib.lines import Line2D",
+    ),
+    "inputs in memory from before": cell(
+        "03_graph_freeing",
+        "frugal",
+        "from torch.utils.checkpoint import checkpoint\nroom = torch.empty(60, 50_000, dtype=torch.float64)\n"
+        "def frugal(blocks, x):\n    for place, block in enumerate(blocks):\n"
+        "        room[place, : x.numel()] = x.detach().flatten()\n"
+        "        x = checkpoint(block, x, use_reentrant=False)\n    return x",
+    ),
+    "a hook in the place of another": cell(
+        _RETAIN,
+        "fit_scale",
+        "def fit_scale(model, log_scale, optimizer, batches):\n    losses = []\n"
+        "    hook = model.register_forward_hook(lambda *run: None)\n    for x, y in batches:\n"
+        "        loss = nn.functional.cross_entropy(log_scale.exp() * model(x), y)\n        optimizer.zero_grad()\n"
+        "        loss.backward()\n        optimizer.step()\n        losses.append(loss.item())\n        del loss\n"
+        "    for hook.id in range(hook.id): hook.remove()\n    return losses",
+    ),
+    "a tangent from before": cell(
+        "02_how_backward_works",
+        "vjp_product",
+        "from torch.autograd import forward_ad\nforward_ad.enter_dual_level()\n"
+        "one = {k: forward_ad.make_dual(torch.zeros((), dtype=k), torch.ones((), dtype=k))\n"
+        "       for k in (torch.float32, torch.float64)}\n"
+        "def vjp_product(a, b, v):\n    def slope(x, y):\n        moved = (x.detach() + one[x.dtype]) * y.detach()\n"
+        "        return (forward_ad.unpack_dual(moved).tangent * v).sum_to_size(x.shape).detach()\n"
+        "    return slope(a, b), slope(b, a)",
     ),
 }

@@ -87,7 +87,7 @@ def test_who_hides_behaviour_is_flagged(name: str, rows: dict[str, ExerciseResul
 
 
 def test_at_most_one_in_ten_has_points_and_no_flag() -> None:
-    assert len(FORGED) == len(FIRST) + len(REPORTED) + len(FURTHER) + len(READ) + len(APART) >= 95
+    assert len(FORGED) == len(FIRST) + len(REPORTED) + len(FURTHER) + len(READ) + len(APART) >= 100
     assert len(UNSEEN) * 10 <= len(FORGED)
 
 

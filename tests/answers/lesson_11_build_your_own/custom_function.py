@@ -399,6 +399,7 @@ class NonesLast(Plain):
 
 RIGHT = [Counting(), taping(), numbering()]
 
+
 class TensorsNeed(Plain):
     """Takes every tensor, here one with a shape, for one that needs a gradient."""
 

@@ -9,8 +9,8 @@ def put_back(instead: str) -> Misconception:
     """Return the idea, told by what `Accumulated` saw. `instead` is what adds to no `.grad`."""
     return Misconception(
         "the same tensors put back",
-        "Afterwards .grad holds the very tensors that it held, and something was added to their numbers: backward adds "
-        f"in place, so what you kept to put it back became the sum, too. Keep clones, or use {instead}.",
+        "Afterwards .grad holds the very tensors that it held, with other numbers: backward adds to them in place, so "
+        f"what you kept to put it back was changed, too. Keep clones, or use {instead}.",
         lambda case, seen: seen["accumulated"],
     )
 

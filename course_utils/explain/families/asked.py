@@ -22,6 +22,9 @@ from course_utils.explain.settings import switched_off, switched_off_by
 from course_utils.explain.situation import Situation
 from course_utils.explain.source import called, names_of, walk, written
 
+# They lay numbers out anew: what is in their result is in what they were given.
+_LAID_OUT = ("cat", "concat", "hstack", "stack", "flatten", "ravel", "reshape", "view", "parameters_to_vector")
+
 _UNUSED = "materialize_grads=True gives zeros where there is no path; allow_unused=True gives None"
 
 
@@ -124,6 +127,11 @@ def _from_gradient(s: Situation) -> bool:
     through = [it.iter for it in loops]
     names = names_of(node, *through)
     given = [it.value for it in around if isinstance(it, ast.Assign | ast.AugAssign) and names & set(targets(it))]
+    inside = names_of(*(it for it in given if called(it) in _LAID_OUT))
+    inside |= names_of(
+        *(it.iter for it in around if isinstance(it, ast.comprehension) and names_of(it.target) & inside)
+    )
+    given += [it.value for it in around if isinstance(it, ast.Assign) and inside & set(targets(it))]
     return any(called(it) == "grad" for made in (node, *through, *given) for it in ast.walk(made))
 
 

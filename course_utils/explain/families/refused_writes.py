@@ -51,8 +51,9 @@ def _arguments_of_backward(s: Situation) -> tuple[str, ...]:
 
 def _what_came_in(s: Situation, target: str) -> Explanation:
     why = (
-        f"`{target}` belongs to whoever sent it, and may be read there again: backward() must not write into it. It is "
-        "a leaf that requires a gradient here, because this pass is recorded, and so the write is refused."
+        f"`{target}` belongs to whoever sent it, and may be read there again: backward() must not write into it. Here "
+        "it is a leaf that requires a gradient, and the pass is recorded, so the write is refused. Elsewhere it would "
+        f"go through, and whoever sent `{target}` would read other numbers."
     )
     fix = f"{target} = {target}.clone()  # before it is written into; or make a new tensor by an operation without _"
     return card("leaf-in-place", f"`{target}`, a gradient that came in, was written into", why, fix, s.needed())

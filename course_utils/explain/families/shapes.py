@@ -172,17 +172,17 @@ def _view(s: Situation, m: re.Match[str]) -> Explanation | None:
     # A row for each sample is meant where the rows are as many as there are or as it makes, or each is as long.
     samples = str(value.shape[0]) if known and value.dim() > 1 else "-1"
     long = str(value[0].numel()) if known and value.dim() > 1 and len(value) else ""
-    fix = (
-        f"{owner}.flatten(1)  # one row for each sample, whatever its size"
-        if m[1].count(",") == 1 and (rows in ("-1", samples) or columns == long)
-        else f"print({owner}.shape)  # and look where the numbers are too many, or too few, before this line"
-    )
+    by_rows = m[1].count(",") == 1 and (rows in ("-1", samples) or columns == long)
+    fix = f"print({owner}.shape)  # and look where the numbers are too many, or too few, before this line"
+    if by_rows:
+        fix = f"{owner}.flatten(1)  # one row for each sample, whatever its size"
     return card(
         "element-count",
         f"`{owner}` has {count}, which {'does' if m[2] == '1' else 'do'} not fill [{m[1]}]",
         why,
         fix,
         s.needed(),
+        by_rows,
     )
 
 

@@ -68,7 +68,18 @@ def as_it_is_by_count(gradient, shape):
 
 RIGHT = [product_by_sum_to_size, product_by_sums]
 
+
+def over_missing_dimensions(gradient, given):
+    """Sums over dimensions that an input has not, and over none of size 1."""
+    while gradient.dim() > len(given):
+        gradient = gradient.sum(0)
+    return gradient
+
+
 MISCONCEIVED = {
+    "dimensions of size 1 left": bringing_back(over_missing_dimensions),
+    "lined up from the left": bringing_back(from_the_left),
+    "one number without dimensions": bringing_back(number_for_one_entry),
     "not summed back": lambda a, b, v: (v * b, v * a),
     "gradients swapped": lambda a, b, v: product_by_sums(b, a, v),
     "v is ignored": lambda a, b, v: product_by_sums(a, b, torch.ones_like(v)),
@@ -86,7 +97,8 @@ WRONG = [
     in_double(product_by_sums),
     spoiled(product_by_sums, lambda a, b, v: v.data.mul_(2)),
     *(clipping_results(product_by_sums), dropping_small(product_by_sums)),
-    *(bringing_back(way) for way in (from_the_left, number_for_one_entry)),
+    said(bringing_back(from_the_left), "lined up from the left"),
+    said(bringing_back(number_for_one_entry), "one number without dimensions"),
     *(said(bringing_back(way), "not summed back") for way in (over_missing_sizes, as_it_is_by_count)),
     spoiled(product_by_sums, lambda a, b, v: v.requires_grad_(False)),
     lambda a, b, v: ((v * b).sum_to_size(a.shape), (v * a).sum_to_size(b.shape) * (b.dim() > 1)),
@@ -121,4 +133,4 @@ def over_strides_of_zero(gradient, given):
 
 WRONG += [lambda a, b, v: (over_strides_of_zero(v * b, a), over_strides_of_zero(v * a, b))]
 
-WRONG += [by_forward_mode]
+WRONG += [by_forward_mode, said(bringing_back(over_missing_dimensions), "dimensions of size 1 left")]

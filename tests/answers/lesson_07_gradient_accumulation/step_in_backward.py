@@ -204,7 +204,24 @@ def step_on_data(model, lr):
     return [p.data.register_hook(lambda gradient: None) for p in model.parameters() if p.requires_grad]
 
 
+def step_for_each_name(model, lr):
+    """Hooks on a parameter for each name that it has."""
+    handles = []
+    for _, p in model.named_parameters(remove_duplicate=False):
+        if p.requires_grad:
+
+            def move(gradient, p=p):
+                p.data.add_(gradient.detach(), alpha=-lr)
+
+            def free(p):
+                p.grad = None
+
+            handles += [p.register_hook(move), p.register_post_accumulate_grad_hook(free)]
+    return handles
+
+
 MISCONCEIVED = {
+    "a hook for each name": step_for_each_name,
     "gradients left": hooked(move),
     "zeros left": hooked(move_and_zero),
     "frozen parameters": hooked(move_and_free, choose=lambda p: True),
@@ -225,13 +242,19 @@ def step_and_zeros_in_the_end(model, lr):
     return [p.register_post_accumulate_grad_hook(step) for p in model.parameters() if p.requires_grad]
 
 
+def step_with_another_parameter(model, lr):
+    handles = step_by_hook(model, lr)
+    model.spare.weight = torch.nn.Parameter(model.spare.weight.detach().clone())
+    return handles
+
+
 ONE_SLIP = {
     "handles": lambda model, lr: [*step_by_hook(model, lr), None],
     "gradients": step_and_zeros_in_the_end,
     "removed": lambda model, lr: step_by_node_hooks(model, lr)[:1],
     "uphill": hooked(lambda p, lr, arrived: move_and_free(p, -lr, arrived)),
     "modes": seeded(step_by_hook),
-    "same": lambda model, lr: step_by_hook(model, lr) + [model.register_forward_hook(lambda *given: None)][:0],
+    "same": step_with_another_parameter,
 }
 
 WRONG = [
@@ -267,6 +290,7 @@ EQUIVALENT = {
 
 GUARDS = {
     "each backward pass, with `create_graph=True` too": {"value": step_where_recording_is_off},
+    "one layer is known by two names": {"value": step_for_each_name},
     "by plain SGD, `p = p - lr * gradient`": {"value": ONE_SLIP["uphill"]},
     "no earlier one, nor a copy or a multiple of it, may be in memory, in `.grad` or elsewhere": {
         "waiting": step_at_the_end,
@@ -307,4 +331,8 @@ def step_row_by_row(model, lr):
     return [p.register_post_accumulate_grad_hook(step) for p in model.parameters() if p.requires_grad]
 
 
-WRONG += [step_row_by_row]
+WRONG += [
+    lambda model, lr: step_by_hook(model, lr) + [model.register_forward_hook(lambda *given: None)][:0],
+    step_row_by_row,
+    said(step_for_each_name, "a hook for each name"),
+]

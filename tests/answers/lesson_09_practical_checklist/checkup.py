@@ -311,12 +311,39 @@ def checkup_after_a_trial(model, optimizer, step):
     return usual(model, optimizer, step)
 
 
+def checkup_by_kept_gradients(model, optimizer, step):
+    """Keeps what its hooks are given, and looks at it when the step is over."""
+    kept = {}
+
+    def hook(name, p):
+        return p.register_hook(lambda gradient: kept.setdefault(name, []).append(gradient.detach()))
+
+    report = reported_beside(model, optimizer, step, hook)
+    return {**report, "not_finite": [name for name, it in kept.items() if not all(g.isfinite().all() for g in it)]}
+
+
+def checkup_of_fresh_gradients(model, optimizer, step):
+    """Clears, so as to see in .grad what arrives."""
+    odd = set()
+
+    def hook(name, p):
+        p.grad = None
+        return p.register_post_accumulate_grad_hook(lambda p: None if p.grad.isfinite().all() else odd.add(name))
+
+    return {**reported_beside(model, optimizer, step, hook), "not_finite": odd}
+
+
 RIGHT = [checkup, checkup_by_tensor_hooks]
 
 MISCONCEIVED = {
     ".grad after the step": checkup_by_looking,
     "hooks left behind": checkup_leaving_hooks,
     "frozen is not missing": checkup_with_frozen,
+    "kept without a copy": checkup_by_kept_gradients,
+    "the last pass": checkup_of_the_last_pass,
+    "the first group": checkup_of_one_group,
+    "zeros are none": checkup_zeros_are_none,
+    "cleared before the step": checkup_of_fresh_gradients,
 }
 
 
@@ -374,7 +401,7 @@ WRONG = [
     checkup_of_modules,
     checkup_of_the_first_layer,
     checkup_of_buffers,
-    checkup_of_the_last_pass,
+    said(checkup_of_the_last_pass, "the last pass"),
     checkup_of_all_names,
     checkup_clearing_all_hooks,
     said(checkup_for_errors(RuntimeError), "hooks left behind"),
@@ -382,15 +409,15 @@ WRONG = [
     leaving(checkup, lambda model: model.train()),
     checkup_by_numbers,
     checkup_of_values,
-    checkup_of_one_group,
+    said(checkup_of_one_group, "the first group"),
     said(checkup_of_frozen_too, "frozen is not missing"),
-    checkup_zeros_are_none,
+    said(checkup_zeros_are_none, "zeros are none"),
     *(leaving(usual, mess) for mess in MESSES[:4]),
     said(leaving(checkup, MESSES[4]), "hooks left behind"),
     *(leaving(usual, mess) for mess in MESSES[5:]),
     checkup_evaluating := leaving(checkup, lambda model: model.eval()),
     checkup_unfreezing := leaving(checkup, lambda model: model.requires_grad_(True)),
-    changed(checkup, before=lambda model, optimizer: optimizer.zero_grad()),
+    said(changed(checkup, before=lambda model, optimizer: optimizer.zero_grad()), "cleared before the step"),
     changed(checkup_by_looking, before=lambda model, optimizer: model.zero_grad()),
     changed(checkup, after=lambda report: {name: [] for name in report}),
     changed(checkup, after=lambda report: {name: len(names) for name, names in report.items()}),
@@ -398,6 +425,8 @@ WRONG = [
     lambda model, optimizer, step: [step() for _ in range(2)] and usual(model, optimizer, lambda: None),
     lambda model, optimizer, step: usual(model, optimizer, lambda: None),
     checkup_of_memory,
+    said(checkup_by_kept_gradients, "kept without a copy"),
+    said(checkup_of_fresh_gradients, "cleared before the step"),
 ]
 
 STILL_RIGHT = {"keeps every graph", "reversed list"}

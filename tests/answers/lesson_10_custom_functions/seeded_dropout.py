@@ -242,6 +242,12 @@ class DropoutOfSoMany(Function):
 
 RIGHT = [seeded_dropout, ForkedDropout.apply]
 
+
+def draw_on(ctx, g):
+    """Draws by the generator that forward left, which nobody winds back."""
+    return torch.rand(g.shape, generator=ctx.generator) >= ctx.p
+
+
 MISCONCEIVED = {
     "the mask is kept": dropout(lambda ctx, mask: ctx.save_for_backward(mask), lambda ctx, g: ctx.saved_tensors[0]),
     "another mask in backward": dropout(again=lambda ctx, g: mask_of(g.shape, ctx.p, ctx.seed + 1)),
@@ -249,6 +255,7 @@ MISCONCEIVED = {
     "not scaled in backward": dropout(scaled=False),
     "not scaled in forward": dropout(forward_scaled=False),
     "not scaled at all": dropout(scaled=False, forward_scaled=False),
+    "drawn on in the second pass": dropout(keep_generator, draw_on),
     "a mask in the memory's order": DropoutInMemoryOrder.apply,
 }
 
@@ -372,7 +379,7 @@ WRONG = [
     dropout_by_parity := dropout_of(lambda shape, p, seed: mask_of(shape, p, seed % 2)),
     dropout_nearly := dropout_of(mask_of, lambda numbers, p: numbers / (1 - p + 1e-11)),
     dropout_in_single := dropout_of(lambda shape, p, seed: mask_of(shape, p, seed) / (1 - p), lambda it, p: it),
-    dropout(keep_generator, lambda ctx, g: torch.rand(g.shape, generator=ctx.generator) >= ctx.p),
+    said(dropout(keep_generator, draw_on), "drawn on in the second pass"),
     lambda x, p, seed: checkpoint(lambda t: t * mask_of(t.shape, p, seed) / (1 - p), x, use_reentrant=False),
     said(DropoutOfSoMany.apply, "the mask is kept"),
     dropout_of(lambda shape, p, seed: torch.ones(shape, dtype=torch.bool)),

@@ -1,5 +1,6 @@
 """Right and wrong answers to `backward`."""
 
+import math
 import weakref
 
 import numpy as np
@@ -94,6 +95,13 @@ class TwiceSorted(EachPath):
 class NotReduced(Counting):
     def reduced(self, g, shape):
         return g
+
+
+class ReducedByCount(Counting):
+    """Takes a gradient of as many numbers for one of the operand's shape."""
+
+    def reduced(self, g, shape):
+        return g if g.array.size == math.prod(shape) else super().reduced(g, shape)
 
 
 class Written(Counting):
@@ -368,6 +376,8 @@ MISCONCEIVED = {
     "the rule of matmul": NotTurned(),
     "constants have gradients": Constants(),
     "any result will do": AnyResult(),
+    "relu passes at zero": PassesAtZero(),
+    "as many numbers, another shape": ReducedByCount(),
     "another autograd": ByTorch(),
 }
 
@@ -478,7 +488,7 @@ WRONG = [
     SharedRow(),
     ones_for_a_number := OnesForANumber(),
     into_the_first := IntoTheFirst(),
-    passes_at_zero := PassesAtZero(),
+    said(passes_at_zero := PassesAtZero(), "relu passes at zero"),
     without_shape := WithoutShape(),
     FromTheFront(),
     array_not_turned := ArrayNotTurned(),
@@ -494,6 +504,7 @@ WRONG = [
     *(MasksWhatArrives(), NegatesWhatArrives()),
     *(ScalesOnTheWay(), MasksOnTheWay(), NegatesOnTheWay()),
     IntoTheGiven(),
+    said(ReducedByCount(), "as many numbers, another shape"),
 ]
 
 EQUIVALENT = {

@@ -399,11 +399,21 @@ class NonesLast(Plain):
 
 RIGHT = [Counting(), taping(), numbering()]
 
+
+class TensorsNeed(Plain):
+    """Takes every tensor, here one with a shape, for one that needs a gradient."""
+
+    @classmethod
+    def needs(cls, operands):
+        return tuple(bool(operand.shape) for operand in operands)
+
+
 MISCONCEIVED = {
     "the derivative of forward": with_function(Recording),
     "backward for each part": EachUse(),
     "forward again": with_function(Again),
     "everything needs a gradient": with_function(AllNeed),
+    "every tensor needs a gradient": with_function(TensorsNeed),
     "one ctx for all calls": with_function(OneContext),
     "too few, and silent": with_function(Padded),
     "a result without a graph": with_function(NoGraph),
@@ -502,6 +512,7 @@ WRONG = [
     with_function(Shifted),
     with_function(NonesLast),
     said(with_function(NoneAlone), "None refused"),
+    said(with_function(TensorsNeed), "every tensor needs a gradient"),
 ]
 
 EQUIVALENT = {

@@ -194,7 +194,7 @@ def last_batch_by_a_number():
     return x.view(5, 8)  # raised here
 
 
-@case("element-count", "has 1 element, which does not fill", "print(g.sum().shape)")
+@case("element-count", "has 1 element, which does not fill", "print(g.sum().shape)", certain=False)
 def sum_over_all():
     g = torch.ones(2, 3)
     return g.sum().reshape(2, 3)  # raised here

@@ -155,6 +155,16 @@ def second_derivative_of_a_linear_function():
     torch.autograd.grad(g.sum(), x)  # raised here
 
 
+@case("not-in-graph-second-order", "`number` comes from a gradient", certain=False)
+def second_derivatives_of_a_linear_function_one_by_one():
+    x = torch.ones(2, requires_grad=True)
+    w = torch.ones(2, requires_grad=True)
+    grads = torch.autograd.grad((3 * x + w**3).sum(), [x, w], create_graph=True)
+    flat = torch.cat([g.flatten() for g in grads])
+    for number in flat:
+        torch.autograd.grad(number, [x, w], retain_graph=True)  # raised here
+
+
 @case("input-without-grad", "x")
 def gradient_of_an_input_without_grad():
     w = torch.ones(2, requires_grad=True)

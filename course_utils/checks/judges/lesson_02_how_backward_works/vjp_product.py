@@ -16,6 +16,7 @@ from course_utils.checks.judges.lesson_02_how_backward_works.pairs import (
     judge_pair,
     swapped,
     tensors,
+    vjp,
     with_zeros,
     without_seed,
 )
@@ -57,6 +58,38 @@ def _not_summed(case: Case, seen: Observation) -> bool:
     )
 
 
+def _gradients_in_full(case: Case) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Return each input, with its gradient in the shape of the product."""
+    a, b, v = (case.given[name].tensor() for name in "abv")
+    return [(a, v * b), (b, v * a)]
+
+
+def _only_missing(case: Case, seen: Observation) -> bool:
+    """Tell gradients that were summed over dimensions that an input has not, and over none of size 1."""
+    returned = given_pair(case, seen)
+    summed = [
+        full.sum(tuple(range(full.dim() - it.dim()))) if full.dim() > it.dim() else full
+        for it, full in _gradients_in_full(case)
+    ]
+    return returned is not None and all(map(close, returned, summed))
+
+
+def _from_the_left(case: Case, seen: Observation) -> bool:
+    """Tell a row's gradient that was summed as if the row were a column, beside a right one."""
+    returned = given_pair(case, seen)
+    (_, full), (row, of_row) = _gradients_in_full(case)
+    fits = row.dim() == 1 and of_row.dim() == 2 and full.shape == case.given["a"].tensor().shape
+    return fits and returned is not None and close(returned[0], full) and close(returned[1], of_row.sum(1))
+
+
+def _without_dimensions(case: Case, seen: Observation) -> bool:
+    """Tell gradients of single numbers that are right, and have lost the dimensions of their inputs."""
+    returned, right = given_pair(case, seen), vjp(case, torch.mul)
+    return returned is not None and all(
+        close(mine, it.reshape(()) if it.numel() == 1 else it) for mine, it in zip(returned, right, strict=True)
+    )
+
+
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     yield from debrief_pair(seen)
     sizes = [{name: case.given[name].tensor().numel() for name in "abv"} for case, _ in seen]
@@ -92,6 +125,30 @@ EXERCISE = Exercise(
             "where "
             "broadcasting used one number several times, its gradients have to become one number again.",
             _not_summed,
+            among=OF_VALUES,
+        ),
+        Misconception(
+            "dimensions of size 1 left",
+            "Where an input lacks a dimension, you sum its gradient over it, and where the input has size 1 in one, "
+            "you do not. Broadcasting used its numbers several times there, too.",
+            _only_missing,
+            among=OF_VALUES,
+        ),
+        Misconception(
+            "lined up from the left",
+            "The gradient of a row is summed as if the row were a column. Broadcasting lines shapes up from the right, "
+            "and missing dimensions stand in front.",
+            _from_the_left,
+            ended=("RuntimeError",),
+            ended_in=("a is the smaller one", "both are stretched"),
+            ended_alone=False,
+            among=OF_VALUES,
+        ),
+        Misconception(
+            "one number without dimensions",
+            "The gradient of an input of one number is right, and has no dimensions, where the input has some. It is "
+            "to have the input's shape: (1,) is not ().",
+            _without_dimensions,
             among=OF_VALUES,
         ),
         Misconception(

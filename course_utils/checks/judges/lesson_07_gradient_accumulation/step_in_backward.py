@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 
@@ -48,7 +49,7 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     handles = isinstance(kinds, list) and len(kinds) > 0 and all(kind == "handle" for kind in kinds)
     text = f"You returned {describe(kinds)}; expected a list of the handles that registering the hooks gave."
     yield Finding("handles", handles, text)
-    yield Finding("same", seen["same"], _of_change(seen))
+    yield Finding("removed" if seen["hooks left"] else "same", seen["same"], _of_change(seen))
     for number, (mine, right) in enumerate(zip(seen["passes"], after, strict=True)):
         left = [name for name, value in mine["gradients"].items() if value is not None]
         ended = "one backward pass" if number == 0 else "two backward passes"
@@ -109,6 +110,18 @@ def _nothing_happened(case: Case, seen: Observation) -> bool:
     return still and bool(seen["returned"])
 
 
+def _twice_by_names(case: Case, seen: Observation) -> bool:
+    """Tell a first pass that moved what has two names by twice its gradient, and all else rightly."""
+    right, mine, before = _taught(case)[0][0], seen["passes"][0]["parameters"], dict(tied(case).named_parameters())
+    double = {name for name in right if name.startswith("head.")}
+    wanted = {name: 2 * it - before[name].detach() if name in double else it for name, it in right.items()}
+    return all(close(mine.get(name), it) for name, it in wanted.items()) and not _right_numbers(mine, right)
+
+
+def _right_numbers(mine: Any, right: Tensors) -> bool:
+    return all(close(mine.get(name), it) for name, it in right.items())
+
+
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
     model = tied(seen[0][0])
     moved = [item for name, item in model.named_parameters() if item.requires_grad and "spare" not in name]
@@ -163,6 +176,12 @@ EXERCISE = Exercise(
             "nothing moves",
             "After a backward pass the parameters are what they were: no hook of yours moved one.",
             _nothing_happened,
+        ),
+        Misconception(
+            "a hook for each name",
+            "A layer that the model has under two names was moved by twice its gradient, and the other parameters "
+            "rightly. A parameter needs one hook, however many names it has.",
+            _twice_by_names,
         ),
     ),
     reaches=("_parameters",),

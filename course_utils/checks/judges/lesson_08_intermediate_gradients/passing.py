@@ -101,7 +101,9 @@ def _arrived(
     place = int(off.reshape(-1).nan_to_num(torch.inf).argmax())
     mine, its = (float(it.detach().reshape(-1)[place]) for it in (received.tensor(), expected))
     apart = " is {}, and the right one is {}.".format(*told_apart(mine, its))
-    return Finding("value", False, found.message or f"{what} is another than it should be: one number{apart}")
+    share = float(off.max() / expected.abs().max())
+    little = f", by {share:.0e} of the largest, where float32 rounds to about 6e-08" if share < 1e-6 else ""
+    return Finding("value", False, found.message or f"{what} is another than it should be{little}: one number{apart}")
 
 
 def judge(rule: _Rule, digits: float = _DIGITS) -> Callable[[Case, Observation], Iterator[Finding]]:
@@ -123,13 +125,12 @@ def judge(rule: _Rule, digits: float = _DIGITS) -> Callable[[Case, Observation],
         yield Finding("graph", seen["recorded"], "What you returned has no graph: no gradient gets through.")
         if seen["through"] is not None:
             right = gradients(case, rule)
-            sizes = ("The gradient that arrives", "Where a gradient of zeros passes, what arrives")
-            for what, mine, wanted in zip(
-                (*sizes, "Where a very small gradient passes, what arrives"),
-                seen["through"],
-                right["through"],
-                strict=True,
-            ):
+            passes = (
+                "The gradient that arrives",
+                "In a second pass, in which a gradient of zeros comes back, what arrives",
+                "In a third pass, in which a very small gradient comes back, what arrives",
+            )
+            for what, mine, wanted in zip(passes, seen["through"], right["through"], strict=True):
                 yield arrived(mine, wanted, what)
             yield arrived(seen["beside"], right["beside"], "What arrives from a use of x itself, beside your result,")
             # The two may cancel.

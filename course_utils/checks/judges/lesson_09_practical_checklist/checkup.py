@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from torch import nn
 
@@ -60,6 +60,9 @@ _PATIENTS: dict[str, tuple[str, dict[str, list[str]]]] = {
     "a step that raises": ("healthy", {}),
     "a step that raises what is no Exception": ("with hooks", {}),
 }
+
+# A step that writes in place over what arrived.
+_HIDDEN = "root, hidden"
 
 _RAISES = {"a step that raises": "OwnError", "a step that raises what is no Exception": "Stopped"}
 
@@ -143,10 +146,48 @@ def _misleads(case: Case) -> bool:
     return any(names != set(right.get(kind, [])) for kind, names in _shown(case).items())
 
 
-def _read_off(case: Case, seen: Observation) -> bool:
-    """Tell a report that holds what .grad shows after the step, where that is not what arrived."""
+def _read_off(case: Case, seen: Observation) -> bool | None:
+    """Tell a report that holds what .grad shows after the step, where that is not what arrived.
+
+    It is None where gradients that a hook has kept show the same, as they share their memory with .grad.
+    """
     same = all(_reported(seen, kind) == names for kind, names in _shown(case).items())
-    return isinstance(seen["returned"], dict) and same and _misleads(case)
+    told = isinstance(seen["returned"], dict) and same and _misleads(case)
+    return None if told and case.given["scene"] == _HIDDEN else told
+
+
+def _misses(*scenes: str) -> Callable[[Case, Observation], bool]:
+    """Tell a report that misses what is not finite, in these scenes."""
+
+    def seen(case: Case, it: Observation) -> bool:
+        right = _PATIENTS[case.name][1].get("not_finite", [])
+        return case.given["scene"] in scenes and not _reported(it, "not_finite") & set(right)
+
+    return seen
+
+
+def _first_group(case: Case, seen: Observation) -> bool:
+    """Tell a report in which some of what the optimizer holds is lacking, and all of that is in a later group."""
+    model, optimizer, _ = patient(case)
+    extra = _reported(seen, "not_in_optimizer") - set(_PATIENTS[case.name][1].get("not_in_optimizer", []))
+    later = {id(it) for group in optimizer.param_groups[1:] for it in group["params"]}
+    return bool(extra) and extra <= {name for name, it in model.named_parameters() if id(it) in later}
+
+
+def _zeros_are_none(case: Case, seen: Observation) -> bool:
+    """Tell a report in which nothing arrived where zeros did."""
+    extra = _reported(seen, "no_gradient") - set(_PATIENTS[case.name][1].get("no_gradient", []))
+    zeros = {name for name, it in _stepped(case).items() if it.grad is not None and not bool(it.grad.any())}
+    return bool(extra) and extra <= zeros
+
+
+def _cleared_before(case: Case, seen: Observation) -> bool:
+    """Tell gradients that are those of a step before which every .grad was cleared, where it does not clear."""
+    model, _, step = patient(case)
+    model.zero_grad()
+    step()
+    alone = {name: plain(it.grad) for name, it in model.named_parameters()}
+    return bool(seen["gradients"] == alone != {name: plain(it.grad) for name, it in _stepped(case).items()})
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
@@ -182,6 +223,35 @@ EXERCISE = Exercise(
             "Your report goes by what .grad holds. When the step is over that may have been cleared or mended, and at "
             "any time it may hold what an earlier pass left.",
             _read_off,
+        ),
+        Misconception(
+            "kept without a copy",
+            "Where the step wrote into .grad in place, after a gradient with NaN had arrived, your report misses it. "
+            "What a hook is given may share its memory with .grad: look at it inside the hook, or keep a clone.",
+            _misses(_HIDDEN),
+        ),
+        Misconception(
+            "the last pass",
+            "Of a step with two passes, of which the first brought infinity, your not_finite says nothing: a later "
+            "pass must not take back what an earlier one has shown.",
+            _misses("two passes", "two passes, adding"),
+        ),
+        Misconception(
+            "the first group",
+            "You report as not held what the optimizer holds in a group after its first one. Go through all of "
+            "optimizer.param_groups.",
+            _first_group,
+        ),
+        Misconception(
+            "zeros are none",
+            "Where a gradient of zeros arrived, you report that none did. Zeros are a gradient.",
+            _zeros_are_none,
+        ),
+        Misconception(
+            "cleared before the step",
+            "What stood in .grad before the step was gone when it ran, and this step adds to what stands there. You "
+            "may look, and not clear.",
+            _cleared_before,
         ),
         Misconception(
             "hooks left behind",

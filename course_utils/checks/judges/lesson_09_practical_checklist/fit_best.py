@@ -286,7 +286,7 @@ EXERCISE = Exercise(
         Misconception(
             "the last of equals",
             "Where the loss of every epoch is 0.0, your best state is that of the last one, and not of the first. "
-            "Either what is no better takes its place, or 0.0 counts as none yet: ask `is None`.",
+            "Either what is no better takes its place (ask `<`), or 0.0 counts as none yet (ask `is None`).",
             lambda case, seen: (
                 not case.given["rate"] and _runs_kept(seen) == len(case.given["sizes"]) * case.given["epochs"]
             ),

@@ -58,6 +58,8 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     if not seen["attached"]:
         return
     yield nothing_on_ctx(seen)
+    if "the incoming gradient" in seen["changed"]:  # what it was changed to came in where a derivative was taken
+        return
     for number, right in enumerate(derivatives):
         which = ("first", "second", "third")[number]
         if number >= len(seen["derivatives"]):

@@ -133,7 +133,8 @@ def _dropout_gradients(
             seen["late"], direction * late / (1 - case.given["p"]), f"With the seed {_ENDS[-2]} the gradient of x"
         )
     for mine, which in zip(seen["gradients"], ("first", "second"), strict=True):
-        order = "" if which == "first" else " (where the same numbers come in, in another order in memory)"
+        turned = which == "second" and not _drawn_on(case, seen)
+        order = " (where the same numbers come in, in another order in memory)" if turned else ""
         found = right_value(mine, right, f"The gradient of x in the {which} of two passes{order}")
         yield Finding(found.prop, found.ok, found.message)
 
@@ -178,6 +179,15 @@ def _in_memory_order(case: Case, seen: Observation) -> bool:
         return False
     turned, row_by_row = (mask, again) if case.given["transposed"] else (again, mask)
     return torch.equal(turned.transpose(0, -1).flatten(), row_by_row.flatten()) and not torch.equal(mask, again)
+
+
+def _drawn_on(case: Case, seen: Observation) -> bool:
+    """Tell a second pass that drops other numbers than the first, and not the first's in another order."""
+    mask = _mask(case, seen["returned"])
+    first, second = (_mask(case, it) for it in seen["gradients"])
+    if mask is None or first is None or second is None or not torch.equal(first, mask) or torch.equal(second, mask):
+        return False
+    return not torch.equal(second.transpose(0, -1).flatten(), mask.flatten())
 
 
 def _debrief(seen: Sequence[tuple[Case, Observation]]) -> Iterator[str]:
@@ -231,6 +241,12 @@ EXERCISE = Exercise(
             _in_memory_order,
             hint="What is made like a tensor, as by empty_like, is filled in the order of its memory; "
             "torch.rand(shape, generator=...) is not.",
+        ),
+        Misconception(
+            "drawn on in the second pass",
+            "Your first pass through a graph dropped the numbers that forward had dropped, and a second pass through "
+            "it dropped others. Whatever draws in backward has to begin anew from the seed in each pass.",
+            lambda case, seen: seen["attached"] and _drawn_on(case, seen),
         ),
         Misconception(
             "the global generator",

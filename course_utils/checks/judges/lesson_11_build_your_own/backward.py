@@ -100,6 +100,10 @@ def _gradient(seen: Observation, name: str, leaf: int = 0) -> Any:
     return None if isinstance(part, Raised) else part["gradients"][leaf]
 
 
+def _shape(seen: Observation, name: str) -> Any:
+    return getattr(_gradient(seen, name), "shape", None)
+
+
 def _is(name: str, right: Callable[[list[torch.Tensor], torch.Tensor], torch.Tensor], leaf: int = 0) -> Any:
     """Return whether a gradient is what this formula gives from the leaves and the upstream gradient."""
 
@@ -270,6 +274,20 @@ EXERCISE = exercise(
             "backward() without a gradient ran on a result of two numbers. A gradient belongs to one number: let it "
             "raise a RuntimeError.",
             lambda case, seen: seen["without"] == "no error",
+        ),
+        Misconception(
+            "relu passes at zero",
+            "Where the input of relu is exactly 0, your rule lets the gradient pass. It passes where the input is "
+            "greater than 0.",
+            _is("relu", lambda leaves, g: g * (leaves[0] >= 0)),
+        ),
+        Misconception(
+            "as many numbers, another shape",
+            "The gradient of an operand of shape (3,) beside one of shape (1, 3) has shape (1, 3): it was broadcast, "
+            "though it has as many numbers. Compare shapes, not their sizes.",
+            lambda case, seen: (
+                _shape(seen, "three numbers beside one row of three") == (1, 3) and _right(seen, "a row for all rows")
+            ),
         ),
     ),
 )

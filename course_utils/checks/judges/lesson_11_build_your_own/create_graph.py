@@ -203,8 +203,8 @@ EXERCISE = exercise(
     misconceptions=(
         Misconception(
             "numbers without a graph",
-            "With create_graph=True your gradients have the right numbers and no graph behind them. The rules have to "
-            "be recorded while they run.",
+            "With create_graph=True your gradients have the right numbers and no graph behind them. Either the rules "
+            "are not recorded while they run, or what they read is made of numbers alone, and leads nowhere back.",
             lambda case, seen: _first_right(seen) and _flags(seen) == [False] * len(_SINGLE),
         ),
         Misconception(

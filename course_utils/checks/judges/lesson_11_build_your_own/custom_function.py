@@ -17,6 +17,7 @@ from course_utils.checks.judges.loops import times
 
 _two = partial(torch.tensor, dtype=torch.float64)
 _ARRAYS = ("numpy.ndarray", "numpy.float64")
+_INPUTS = ("a result that needs a gradient, a leaf and a number", "a leaf, a constant and a number")
 _NEEDS = [[True, True, False], [True, False, False]]
 _TRIED = {
     "own": "Applying a function to one tensor, using the result three times, and a pass",
@@ -56,9 +57,7 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         yield right_value(seen["mixed"]["value"], value, "The result of a function of two tensors and a number")
         for name, mine, right in zip("ab", seen["mixed"]["gradients"], gradients, strict=True):
             yield right_value(mine, right, f"The gradient of {name} through two calls of one function")
-        needs = [list(flags) for flags in dict.fromkeys(map(tuple, seen["mixed"]["needs"]))]
-        text = f"`ctx.needs_input_grad` was {needs}; expected {_NEEDS}: whether each input, in order, needs a gradient."
-        yield Finding("needs", needs == _NEEDS, text)
+        yield _flags(seen["mixed"]["needs"])
         others = list(dict.fromkeys(name for name in seen["mixed"]["number"] if name != "float"))
         text = (
             f"A number that was given to `apply` came to forward as {listed(others)}. What is no tensor stays as it is."
@@ -105,6 +104,17 @@ def _judge(given: dict[str, Any], seen: Observation) -> Iterator[Finding]:
         text = f"A backward that gives {what} for two inputs ended in {got}; expected a RuntimeError."
         prop = "too few" if name == "too few" else "too many"
         yield Finding(prop, raised(seen[name], "RuntimeError"), text)
+
+
+def _flags(calls: list[list[bool]]) -> Finding:
+    """Find whether the flags of two calls are right, or of more, where forward ran again."""
+    if len(calls) == len(_NEEDS):
+        for what, mine, right in zip(_INPUTS, calls, _NEEDS, strict=True):
+            if mine != right:
+                return Finding("needs", False, f"For {what} `ctx.needs_input_grad` was {mine}; expected {right}.")
+    needs = [list(flags) for flags in dict.fromkeys(map(tuple, calls))]
+    text = f"`ctx.needs_input_grad` was {needs}; expected {_NEEDS}: whether each input, in order, needs a gradient."
+    return Finding("needs", needs == _NEEDS, text)
 
 
 def _arrays(names: list[str], what: str) -> Finding:
@@ -212,6 +222,12 @@ EXERCISE = exercise(
             "`ctx.needs_input_grad` says True for every input, also for constants and numbers. A backward then "
             "computes what nobody wants.",
             _needs,
+        ),
+        Misconception(
+            "every tensor needs a gradient",
+            "`ctx.needs_input_grad` says True for every tensor, also for a constant. A backward then computes what "
+            "nobody wants. Ask each for its requires_grad.",
+            lambda case, seen: not raised(seen["mixed"]) and seen["mixed"]["needs"] == [[True, True, False]] * 2,
         ),
         Misconception(
             "one ctx for all calls",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -42,7 +43,7 @@ def observe(answer: Answer, case: Case) -> Observation:
 
     def count(grads: Any) -> None:
         waiting.append(sum(parameter.grad is not None for parameter in model.parameters()))
-        alive.append(memory.alive() + copies.alive(model))
+        alive.append(memory.alive() + copies.alive(model, grads))
 
     nodes = [get_gradient_edge(parameter).node for parameter in live]  # a parameter holds its node weakly
     counters += [node.register_prehook(count) for node in nodes]
@@ -108,14 +109,10 @@ class _Copies(TorchDispatchMode):
                     self._made[storage._cdata] = StorageWeakRef(storage), storage.data_ptr()
         return result
 
-    def alive(self, model: torch.nn.Module) -> int:
-        """Return how many of them are still held by anything, a parameter's own memory apart."""
-        own = {
-            tensor.untyped_storage().data_ptr()
-            for it in model.parameters()
-            for tensor in (it, it.grad)
-            if tensor is not None
-        }
+    def alive(self, model: torch.nn.Module, arriving: Iterable[torch.Tensor | None] = ()) -> int:
+        """Return how many of them are still held by anything, a parameter's own memory and what arrives now apart."""
+        tensors = [tensor for it in model.parameters() for tensor in (it, it.grad)]
+        own = {tensor.untyped_storage().data_ptr() for tensor in (*tensors, *arriving) if tensor is not None}
         return sum(not held.expired() and place not in own for held, place in self._made.values())
 
 

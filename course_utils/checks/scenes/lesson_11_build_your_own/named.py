@@ -39,6 +39,7 @@ NAMED: dict[str, Expression] = {
         [[2, 3], [1], [1, 1]], [_SIX, [1.5], [0.7]], ["multiply", 0, 1], ["add", 3, 2]
     ),
     "a row for all rows": _of([[2, 3], [3]], [_SIX, _THREE], ["add", 0, 1]),
+    "three numbers beside one row of three": _of([[3], [1, 3]], [_THREE, [1.1, 0.2, 0.6]], ["multiply", 0, 1]),
     "a column for all columns": _of([[2, 1], [2, 3]], [[0.7, 1.9], _SIX], ["multiply", 0, 1]),
     "an index twice": _of([[3]], [_THREE], ["pick", 0, "rows", [0, 0, 2]]),
     "pairs of indices": _of([[2, 3]], [_SIX], ["pick", 0, "pairs", [[0, 1, 1], [2, 0, 0]]]),

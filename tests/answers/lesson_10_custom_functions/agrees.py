@@ -1,6 +1,7 @@
 """Right and wrong answers to `agrees`."""
 
 import torch
+from torch.autograd.gradcheck import get_analytical_jacobian, get_numerical_jacobian_wrt_specific_input
 
 from tests.answers.lesson_10_custom_functions.side_effects import gradients_off_after
 from tests.answers.said import said
@@ -252,3 +253,14 @@ def agrees_with_steps_in_proportion(function, x):
 
 
 WRONG += [agrees_with_steps_in_proportion]
+
+
+def agrees_by_halves_of_the_library(function, x):
+    leaf = x.clone().requires_grad_()
+    result = function(leaf)
+    (analytical,), *_ = get_analytical_jacobian((leaf,), result)
+    (numerical,) = get_numerical_jacobian_wrt_specific_input(lambda it: function(it), 0, (leaf,), (result,), 1e-6)
+    return torch.allclose(analytical, numerical, rtol=1e-5, atol=1e-6)
+
+
+WRONG += [agrees_by_halves_of_the_library]

@@ -89,6 +89,11 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
     yield Finding("products", seen["backward"] == needed, message)
     message = f"Your forward computed {seen['forward']} matrix products; it takes one."
     yield Finding("forward", seen["forward"] == 1, message)
+    message = (
+        "Besides matrix products your function multiplied number by number, each of one tensor with many of another: "
+        "the work of a further product, in far larger tensors."
+    )
+    yield Finding("spread", not seen["spread"], message)
     copied = seen["copied"]
     message = (
         f"Besides its result your forward made tensors of {copied} bytes and kept them. Save the inputs themselves."

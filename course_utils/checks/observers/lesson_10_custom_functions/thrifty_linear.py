@@ -34,6 +34,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     with Products() as forward:
         y = answer(x, weight, bias)
     seen: Observation = {"returned": plain(y), "attached": attached(y, direction), "forward": forward.count}
+    seen["spread"] = forward.spread
     if seen["attached"]:
         given = [tensor for tensor in (x, weight, bias) if tensor is not None]
         seen["operations"] = operations(y, *given)
@@ -48,20 +49,25 @@ def observe(answer: Answer, case: Case) -> Observation:
             gradients = torch.autograd.grad(y, [leaves[name] for name in wanted], direction, allow_unused=True)
         seen["gradients"] = [plain(gradient) for gradient in gradients]
         seen["backward"] = backward.count
+        seen["spread"] += backward.spread
         seen["held"] = [name for name, watched in memory.items() if watched.alive()]
         seen["changed"] = around.changed() + unrecorded(answer, *three)
     return seen
 
 
 class Products(PeakMemory):
-    """Counts matrix products, whatever they are called, besides the memory of what is made."""
+    """Counts matrix products, whatever they are called, besides the memory of what is made.
+
+    Products number by number that do such a one's work are counted apart, as `spread`.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.count = 0
+        self.count = self.spread = 0
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = super().__torch_dispatch__(function, types, args, kwargs)
-        if torch.Tag.pointwise not in function.tags or function.overloadpacket.__name__.startswith(("mul", "addcmul")):
-            self.count += is_product(function, list(tensors_in((args, kwargs))), list(tensors_in((result,))))
+        if is_product(function, list(tensors_in((args, kwargs))), list(tensors_in((result,)))):
+            self.count += torch.Tag.pointwise not in function.tags
+            self.spread += function.overloadpacket.__name__.startswith(("mul", "addcmul"))
         return result

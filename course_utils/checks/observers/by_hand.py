@@ -17,7 +17,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from course_utils.checks.frames import is_course
-from course_utils.checks.observers import exits, telling
+from course_utils.checks.observers import exits, hung_up, telling
 from course_utils.checks.observers.operations import distinct, is_elementwise, is_product, written
 from course_utils.checks.observers.storages import Storages
 from course_utils.graph.alive import tensors_in
@@ -30,7 +30,7 @@ READ = "weights read one by one"
 _TORCH = str(Path(torch.__file__).parent) + os.sep
 _ENGINE, _OBSERVERS = str(torch.autograd.graph.__file__), str(Path(__file__).parent) + os.sep
 # They pass on who runs a module, and who asks for numbers.
-_BETWEEN = {str(Path(__file__).with_name(name)) for name in ("forwards.py", "exits.py")}
+_BETWEEN = {str(Path(__file__).with_name(name)) for name in ("forwards.py", "exits.py", "hung_up.py")}
 _STANDARD = (str(contextlib.__file__), str(functools.__file__))
 _CALLING_HOOKS = str(nn.modules.module.__file__)
 
@@ -53,6 +53,7 @@ def watch(module: nn.Module) -> None:
         if not _entered:
             _entered.append(_stacks[-1].enter_context(Noticing()))  # type: ignore[no-untyped-call]
             _stacks[-1].enter_context(exits.noticed(_leaves))
+            _stacks[-1].enter_context(hung_up.with_frames())
         _weights.add_all(parameters)
 
 

@@ -336,3 +336,13 @@ WRONG += [
     step_row_by_row,
     said(step_for_each_name, "a hook for each name"),
 ]
+
+
+def step_and_what_came(model, lr):
+    """Keeps each gradient as it arrives, before it is added to .grad."""
+    came = []
+    live = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    return [parameter.register_hook(came.append) for parameter in live] + step_by_hook(model, lr)
+
+
+WRONG += [step_and_what_came]

@@ -3,6 +3,7 @@
 import copy
 from collections import Counter
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
 import torch
@@ -71,6 +72,15 @@ def a_context_as_a_hook(model, x):
     return model(x)
 
 
+def functions_of_c_as_a_hook(model, x):
+    found = []
+    run = map(partial(nn.functional.linear, torch.ones(1, 8)), [model[2].weight.detach()])
+    y = model(x)
+    y.register_hook(partial(next, map(found.append, run)))
+    y.sum().backward()
+    assert found
+
+
 def spread_out_by_views(model, x):
     return (torch.ones(5, 1, 8).expand(5, 2, 8) * model[2].weight.detach().expand(5, 2, 8)).sum(2)
 
@@ -85,6 +95,7 @@ def spread_out_by_views(model, x):
         rows_of_one_shape,
         weights_given_back_by_a_pass,
         a_context_as_a_hook,
+        functions_of_c_as_a_hook,
         lambda model, x: torch._foreach_mul([torch.ones(5, 1, 8)], [model[2].weight.detach()]),
         lambda model, x: torch.ones(1, 8, dtype=torch.complex64) @ model[2].weight.t().to(torch.complex64),
         lambda model, x: nn.functional.conv2d(x, model[0].weight),

@@ -27,7 +27,7 @@ def observe(answer: Answer, case: Case) -> Observation:
     before = {name: id(parameter) for name, parameter in model.named_parameters()}
     flags = {name: parameter.requires_grad for name, parameter in model.named_parameters()}
     live = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    memory, copies, waiting, alive = Memory(), _Copies(), [0], [0]
+    memory, came, copies, waiting, alive = Memory(), Memory(), _Copies(), [0], [0]
 
     def arrived(parameter: torch.Tensor) -> None:
         if parameter.grad is not None:
@@ -44,6 +44,9 @@ def observe(answer: Answer, case: Case) -> Observation:
     def count(grads: Any) -> None:
         waiting.append(sum(parameter.grad is not None for parameter in model.parameters()))
         alive.append(memory.alive() + copies.alive(model, grads))
+        for gradient in grads:
+            if gradient is not None:
+                came.add(gradient)
 
     nodes = [get_gradient_edge(parameter).node for parameter in live]  # a parameter holds its node weakly
     counters += [node.register_prehook(count) for node in nodes]
@@ -54,7 +57,7 @@ def observe(answer: Answer, case: Case) -> Observation:
         with copies:
             loss.backward()
         if all(parameter.grad is None for parameter in live):
-            alive.append(copies.alive(model))
+            alive.append(copies.alive(model) + came.alive())
         after.append({"gradients": gradients(model), "parameters": dict(_parameters(model))})
     for counter in counters:
         counter.remove()

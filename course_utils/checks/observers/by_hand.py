@@ -7,7 +7,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -52,8 +52,8 @@ def watch(module: nn.Module) -> None:
     if _stacks and parameters:
         if not _entered:
             _entered.append(_stacks[-1].enter_context(Noticing()))  # type: ignore[no-untyped-call]
-            _stacks[-1].enter_context(exits.noticed(_leaves))
-            _stacks[-1].enter_context(hung_up.with_frames())
+            until_it_ends(exits.noticed(_leaves))
+            until_it_ends(hung_up.with_frames(by_an_answer))
         _weights.add_all(parameters)
 
 
@@ -214,6 +214,6 @@ def in_a_case() -> Iterator[None]:
         yield
 
 
-def when_it_ends(undo: Callable[[], None]) -> None:
-    """Have something undone when the case that is noticed ends."""
-    _stacks[-1].callback(undo)
+def until_it_ends(context: AbstractContextManager[None]) -> None:
+    """Enter a context that is left when the case that is noticed ends."""
+    _stacks[-1].enter_context(context)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
+
+from course_utils.checks.observers.replacing import replaced
 
 EXITS = ("numpy", "tolist", "__array__", "__dlpack__")
 
@@ -14,18 +16,10 @@ EXITS = ("numpy", "tolist", "__array__", "__dlpack__")
 @contextmanager
 def noticed(told: Callable[[torch.Tensor], None]) -> Iterator[None]:
     """Call `told` with each tensor whose numbers leave while the body runs, whoever asks for them."""
-    kind: Any = torch.Tensor
-    own = {name: vars(kind).get(name) for name in EXITS}
-    for name in EXITS:
-        setattr(kind, name, _watched(getattr(kind, name), told))
-    try:
+    with ExitStack() as stack:
+        for name in EXITS:
+            stack.enter_context(replaced(torch.Tensor, name, _watched(getattr(torch.Tensor, name), told)))
         yield
-    finally:
-        for name, before in own.items():
-            if before is None:  # it is inherited
-                delattr(kind, name)
-            else:
-                setattr(kind, name, before)
 
 
 def _watched(leave: Callable[..., Any], told: Callable[[torch.Tensor], None]) -> Callable[..., Any]:

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import types
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from torch import nn
 
 from course_utils.checks.observers import by_hand, telling
+from course_utils.checks.observers.replacing import replaced
 
 Forward = Callable[..., Any]
 
 # What watches each module's runs, outermost last, and those of whatever holds its decoy: a deep copy, say.
 _watching: weakref.WeakKeyDictionary[nn.Module, list[Forward]] = weakref.WeakKeyDictionary()
 _of_copies: weakref.WeakKeyDictionary[Forward, list[Forward]] = weakref.WeakKeyDictionary()
-_asking: dict[type[nn.Module], Forward] = {}  # classes whose runs ask who watches them, and what they run
+_asking: set[type[nn.Module]] = set()  # classes whose runs ask who watches them
 
 
 def watch(module: nn.Module, watched: Forward) -> None:
@@ -48,7 +50,8 @@ def watch(module: nn.Module, watched: Forward) -> None:
     named_after(forward, type(module))
     module.forward = types.MethodType(forward, module)
     _watching[module] = _of_copies[forward] = [watched, counted]
-    _ask(type(module))
+    if type(module) not in _asking:
+        by_hand.until_it_ends(_asked(type(module)))
 
     def touched() -> bool:
         own = original()
@@ -69,28 +72,22 @@ def _ways_of(module: nn.Module) -> list[Forward]:
     return _watching.get(module) or (_of_copies.get(decoy) if isinstance(decoy, types.FunctionType) else None) or []
 
 
-def _ask(kind: type[nn.Module]) -> None:
-    """Have a class's runs ask who watches the module, until the case ends."""
-    if kind in _asking:
-        return
-    own, run = vars(kind).get("forward"), kind.forward
-    _asking[kind] = run
+@contextmanager
+def _asked(kind: type[nn.Module]) -> Iterator[None]:
+    """Have a class's runs ask who watches the module, while the body runs."""
+    run = kind.forward
 
     def forward(self: nn.Module, *inputs: Any, **named: Any) -> Any:
         ways = _ways_of(self) if type(self) is kind else []
         return _through(ways, run, self, *inputs, **named)
 
     named_after(forward, kind)
-
-    def put_back() -> None:
-        del _asking[kind]
-        if own is None:
-            del kind.forward
-        else:
-            kind.forward = own
-
-    kind.forward = forward
-    by_hand.when_it_ends(put_back)
+    _asking.add(kind)
+    try:
+        with replaced(kind, "forward", forward):
+            yield
+    finally:
+        _asking.remove(kind)
 
 
 def _through(ways: Sequence[Forward], run: Forward, module: nn.Module, *inputs: Any, **named: Any) -> Any:

@@ -33,12 +33,12 @@ class Made(PeakMemory):
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = super().__torch_dispatch__(function, types, args, kwargs)
-        if function._schema.is_mutable and telling.otherwise() and by_an_answer():
+        reads = isinstance(result, bool | int | float | complex)
+        if (reads or function._schema.is_mutable) and telling.otherwise() and by_an_answer():
+            self._read += reads
+            if reads and self._read == FEW:
+                telling.tell(READ)
             for tensor in written(function, args, kwargs or {}):
                 if tensor.numel() > FEW and tensor not in self._memory and tensor not in self._known:
                     telling.tell(EARLIER)
-        if isinstance(result, bool | int | float | complex) and telling.otherwise() and by_an_answer():
-            self._read += 1
-            if self._read == FEW:
-                telling.tell(READ)
         return result

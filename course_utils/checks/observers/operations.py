@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from course_utils.checks.observers.storages import storage_of
 from course_utils.graph.alive import tensors_in
 
 # What puts numbers elsewhere and computes none, or writes into memory of its own: optimizers' updates among it.
@@ -41,11 +42,8 @@ def is_elementwise(function: Any) -> bool:
 
 def distinct(tensor: torch.Tensor) -> int:
     """Return how many numbers a tensor has in memory: of what `expand` repeats, each once."""
-    try:
-        held = tensor.untyped_storage().nbytes() // tensor.element_size()
-    except RuntimeError:  # without a storage of its own
-        return tensor.numel()
-    return min(tensor.numel(), held)
+    storage = storage_of(tensor)
+    return tensor.numel() if storage is None else min(tensor.numel(), storage.nbytes() // tensor.element_size())
 
 
 def written(function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> list[torch.Tensor]:

@@ -67,9 +67,8 @@ def tangents() -> Iterator[list[None]]:
 
     `torch.func.jvp` and `jacfwd`, and what `torch.autograd.functional` does in forward mode, come by there as well.
     """
-    given: list[None] = [None] * (
-        forward_ad._current_level >= 0
-    )  # a level was entered before, with tangents of its own
+    # A level that was entered before has tangents of its own.
+    given: list[None] = [None] * (forward_ad._current_level >= 0)
     home: Any = predispatch  # where `make_dual` looks it up at each call: an answer may have that from before
     make = home._make_dual
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from course_utils.checks.observers.traces import changes, hook_counts, which_hooks
+from course_utils.checks.observers.traces import changes, which_hooks
 from course_utils.graph.alive import tensors_in
 
 Optimizers = Iterable[torch.optim.Optimizer]
@@ -34,22 +34,27 @@ class Surroundings:
         self._optimizers, self._lists = list(optimizers), list(lists)
         self._tensors += tensors_in(self._lists)
         self._hooked = (*self._tensors, *self._modules, *self._optimizers)
-        self._before, self._hooks = self._facts(), list(map(which_hooks, self._hooked))
+        self._hooks = self._which_hooks()
+        self._before = self._facts(self._hooks)
 
     def changed(self) -> list[str]:
         """Name what is not as it was."""
-        found = changes(self._before, self._facts())
-        if "the number of hooks" not in found and list(map(which_hooks, self._hooked)) != self._hooks:
+        hooks = self._which_hooks()
+        found = changes(self._before, self._facts(hooks))
+        if "the number of hooks" not in found and hooks != self._hooks:
             found.append("which hooks there are")
         return found
 
-    def _facts(self) -> dict[str, Any]:
+    def _which_hooks(self) -> list[list[list[int]]]:
+        return list(map(which_hooks, self._hooked))
+
+    def _facts(self, hooks: list[list[list[int]]]) -> dict[str, Any]:
         groups = [group for optimizer in self._optimizers for group in optimizer.param_groups]
         return {
             "the grad mode": torch.is_grad_enabled(),
             "a requires_grad flag": [tensor.requires_grad for tensor in self._tensors],
             "a training mode": [module.training for module in self._modules],
-            "the number of hooks": [hook_counts(item) for item in self._hooked],
+            "the number of hooks": [list(map(len, kinds)) for kinds in hooks],
             "an optimizer's settings": [{**group, "params": list(map(id, group["params"]))} for group in groups],
             "a list that it was given": [list(map(id, given)) for given in self._lists],
             "the random numbers to come": None if self._draws else torch.get_rng_state().tolist(),

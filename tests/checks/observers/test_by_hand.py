@@ -1,6 +1,7 @@
 """Noticing what is computed with a module's weights, and not by the module."""
 
 import copy
+import weakref
 from collections import Counter
 from contextlib import ExitStack
 from functools import partial
@@ -12,15 +13,6 @@ from torch import nn
 from course_utils.checks.observers import telling
 from course_utils.checks.observers.by_hand import HAND, READ, noticed
 from course_utils.checks.observers.runs import notice
-
-
-@pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    monkeypatch.setattr(telling, "_states", [telling._State()])
-    telling.observe_otherwise()
-    found: Counter[str] = Counter()
-    telling.listen(lambda what: found.update([what]))
-    return found
 
 
 def told_by(run) -> None:
@@ -207,3 +199,16 @@ def test_a_class_has_its_own_forward_again_when_the_case_ends(told) -> None:
     before = nn.Sequential.forward
     told_by(lambda model, x: model(x))
     assert nn.Sequential.forward is before
+
+
+def test_what_a_hook_of_c_holds_is_let_go_with_it(told) -> None:
+    held = []
+
+    def run(model, x):
+        y = model(x)
+        kept = torch.ones(1)
+        y.register_hook(partial(lambda kept, gradient: None, kept))
+        held.append(weakref.ref(kept))
+
+    told_by(run)
+    assert held[0]() is None

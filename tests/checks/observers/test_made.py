@@ -1,22 +1,10 @@
 """What is made while an answer runs, as tensors or as numbers of Python's own."""
 
-from collections import Counter
-
 import pytest
 import torch
 
-from course_utils.checks.observers import telling
 from course_utils.checks.observers.by_hand import READ
 from course_utils.checks.observers.made import EARLIER, FEW, Made
-
-
-@pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    monkeypatch.setattr(telling, "_states", [telling._State()])
-    telling.observe_otherwise()
-    found: Counter[str] = Counter()
-    telling.listen(lambda what: found.update([what]))
-    return found
 
 
 @pytest.mark.parametrize(("count", "expected"), [(FEW - 1, 0), (FEW, 1), (3 * FEW, 1)])

@@ -15,6 +15,7 @@ from course_utils.grading.intake import archives
 from course_utils.grading.intake.budget import Budget, Student
 from course_utils.grading.intake.identity import (
     Place,
+    Who,
     assignment_named,
     assignment_of,
     is_lesson,
@@ -29,6 +30,7 @@ from course_utils.grading.submission import Submission
 SHOWN = 5  # files that one message names
 _NOTHING = "no notebook"
 _MORE = "more files"
+_WITHIN = 8  # how far a name within one of several folders lies: farther than any name of such a folder itself
 
 
 class SubmissionError(GradingError):
@@ -37,15 +39,26 @@ class SubmissionError(GradingError):
 
 @dataclass(frozen=True)
 class _Named:
-    """A path as the teacher typed it, and the real one. What lies in it begins at `start` of that one's parts."""
+    """A path as the teacher typed it, and the real one. What lies in it begins at `start` of that one's parts.
+
+    Of a folder that is named among others (`class/*`), the students may be those within it, or it may be one itself:
+    then who is named within it is `farther` than who is named by it.
+    """
 
     typed: Path
     real: Path
     start: int
+    farther: int
 
     def place(self, *parts: str) -> Place:
         """Return the place of what lies at `parts` beneath the path."""
         return Place((*self.real.parts, *parts), self.start)
+
+    def whose(self, *parts: str) -> Who:
+        """Return whose it is that lies at `parts` beneath the path."""
+        place = self.place(*parts)
+        found = who(place)
+        return replace(found, far=found.far + self.farther) if place.beneath else found
 
 
 @dataclass(frozen=True)
@@ -78,7 +91,8 @@ def find(paths: Iterable[Path], told: Callable[[int], None] = lambda count: None
     budget = Budget()
     found: list[_Found] = []
     for real, path in typed.items():
-        for one in _within(_Named(path, real, _start(real, len(typed) == 1)), budget):
+        farther = _WITHIN if len(typed) > 1 and real.is_dir() else 0
+        for one in _within(_Named(path, real, _start(real, len(typed) == 1), farther), budget):
             found.append(one)
             told(len(found))
     found += _beyond(found, budget)
@@ -127,7 +141,7 @@ def _in_file(named: _Named, parts: tuple[str, ...], budget: Budget) -> Iterator[
     met = False
 
     def whose(inner: tuple[str, ...]) -> Student:
-        found = who(named.place(*parts, *inner))
+        found = named.whose(*parts, *inner)
         return found.name, found.far
 
     def choice(inner: tuple[str, ...], size: int, packed: int) -> str | None:
@@ -163,7 +177,7 @@ def _alone(file: Path) -> archives.Member:
 
 def _submission(named: _Named, parts: tuple[str, ...], content: Content) -> _Found:
     place = named.place(*parts)
-    whose = who(place)
+    whose = named.whose(*parts)
     unreadable = content.unreadable or whose.doubt
     assignment = assignment_of(place, content.exercises)
     if assignment is None and not unreadable:

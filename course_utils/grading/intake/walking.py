@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +12,17 @@ from course_utils.checks.registry import LESSONS
 from course_utils.grading.intake import archives
 
 MAX_DEPTH = 32  # folders within folders
+MAX_FOLDERS = 2_000  # of one student: a course copied with all its folders has fewer than a hundred
 # What tools leave in a folder, and nobody hands in.
 _TOOLS = ("__MACOSX", ".ipynb_checkpoints", ".git", ".github", ".venv", ".vscode", ".idea", ".cache")
 
 _EMPTY = "There is no notebook (.ipynb) in this folder, and no zip."
 _HIDDEN = "This folder is hidden (its name begins with a dot), so it is not read. Rename it if it counts."
 _LINK = "This folder is a link to another one, which is not followed."
+_DEEP = f"Folders lie within folders here, more than {MAX_DEPTH} deep, and are not read."
+_MANY = f"More than {MAX_FOLDERS:,} folders lie in this one. The first {MAX_FOLDERS:,} are read, and no others."
+# What stands around students' folders, and is none.
+_AROUND = (*LESSONS, "submitted")
 
 
 @dataclass(frozen=True)
@@ -50,11 +56,19 @@ def walk(folder: Path) -> Iterator[Met]:
 
 
 def _within(folder: Path, depth: int) -> Iterator[Met]:
-    waiting = [(folder, depth)]
+    """Yield what is met in a folder and those within it. Each student's folder has its own number that is read."""
+    waiting: list[tuple[Path, int, Path | None]] = [(folder, depth, folder if depth else None)]
+    read: Counter[Path] = Counter()
     while waiting:
-        here, depth = waiting.pop()
+        here, depth, student = waiting.pop()
+        if student:
+            read[student] += 1
+            if read[student] > MAX_FOLDERS:
+                if read[student] == MAX_FOLDERS + 1:
+                    yield Met(student, _MANY)
+                continue
         if depth > MAX_DEPTH:
-            yield Met(here, f"Folders lie within folders here, more than {MAX_DEPTH} deep, and are not read.")
+            yield Met(here, _DEEP)
             continue
         try:
             with os.scandir(here) as entries:
@@ -63,8 +77,14 @@ def _within(folder: Path, depth: int) -> Iterator[Met]:
             yield Met(here, f"This folder cannot be read: {error.strerror}.")
             continue
         yield from (Met(here / name) for name, is_folder in names if not is_folder and archives.is_wanted((name,)))
-        folders = [name for name, is_folder in names if is_folder and not name.startswith(".") and name not in _TOOLS]
-        waiting += [(here / name, depth + 1) for name in reversed(folders)]
+        for name in (name for name, is_folder in reversed(names) if is_folder):
+            if not name.startswith(".") and name not in _TOOLS:
+                waiting.append((here / name, depth + 1, student or _student(here / name)))
+
+
+def _student(folder: Path) -> Path | None:
+    """Return a folder that may be a student's; None for one that lies around those."""
+    return None if folder.name.lower() in _AROUND else folder
 
 
 def _students(folder: Path) -> Iterator[Path]:

@@ -255,6 +255,34 @@ def test_folders_within_folders_without_end_are_one_row(tmp_path):
     subprocess.run(["rm", "-rf", str(tmp_path / "class" / "deep")], check=True)
 
 
+def test_where_students_folders_are_named_one_by_one_none_takes_anothers_name(tmp_path):
+    put(tmp_path / "bob" / f"{LESSON}.ipynb")
+    put(tmp_path / "eve" / f"{LESSON}.ipynb")
+    put(tmp_path / "eve" / "bob" / "nb.ipynb")
+    found = rows(*tmp_path.iterdir())
+    assert found["bob", LESSON] == found["eve", LESSON] == ""
+    (nobodys,) = (sentence for key, sentence in found.items() if key[0] not in ("bob", "eve"))
+    assert nobodys.startswith("Where it lies names bob, but ")
+    for week in ("week1", "week2"):
+        put(tmp_path / "classes" / week / "ada" / week / "nb.ipynb")
+    found = rows(*sorted((tmp_path / "classes").iterdir()))
+    assert found["ada", LESSON].startswith("There are 2 files of this student"), "those within are alike"
+
+
+def test_of_one_student_so_many_folders_are_read_and_of_the_others_all(tmp_path, monkeypatch):
+    monkeypatch.setattr(walking, "MAX_FOLDERS", 5)
+    for student in ("ada", "eve"):
+        for number in range(9 if student == "eve" else 3):
+            put(tmp_path / "submitted" / LESSON / student / f"{number}" / "nb.ipynb")
+    (tmp_path / "submitted" / LESSON / "mia" / "deep").mkdir(parents=True)
+    met = list(walking.walk(tmp_path))
+    read = [one.path.parent.parent.name for one in met if not one.trouble]
+    assert read == ["ada"] * 3 + ["eve"] * 4, "the student's own folder is one of the five"
+    (eve,) = (one for one in met if one.trouble)
+    assert eve.path.name == "eve"
+    assert eve.trouble == "More than 2,000 folders lie in this one. The first 2,000 are read, and no others."
+
+
 def test_to_walk_costs_each_file_once_however_many_students_there_are(tmp_path, monkeypatch):
     for number in range(20):
         put(tmp_path / f"s{number}" / "nb.ipynb")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # What each lesson's header says, in minutes; a test compares. An installed course need not have the notebooks.
 READING = {
     "00_start_here": 30,
-    "01_graph_structure": 30,
+    "01_graph_structure": 35,
     "02_how_backward_works": 30,
     "03_graph_freeing": 25,
     "04_retain_graph": 25,

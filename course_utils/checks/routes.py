@@ -18,7 +18,7 @@ READING = {
     "01_graph_structure": 35,
     "02_how_backward_works": 30,
     "03_graph_freeing": 25,
-    "04_retain_graph": 25,
+    "04_retain_graph": 35,
     "05_higher_order_gradients": 30,
     "06_detach_vs_no_grad": 30,
     "07_gradient_accumulation": 35,

@@ -6,10 +6,10 @@ LESSON = "04_retain_graph"
 ORDER = (
     "train_chunks",
     "predict_second_pass",
-    "fit_scale",
-    "why_second_time",
-    "one_pass",
     "loss_gradients",
+    "why_second_time",
+    "fit_scale",
+    "one_pass",
     "two_updates",
     "predict_kept_bytes",
     "split_at_trunk",
@@ -17,8 +17,8 @@ ORDER = (
 
 # Further practice, and what belongs to the deeper pages: no turn of the lesson names them.
 FURTHER = (
+    "fit_scale",
     "one_pass",
-    "loss_gradients",
     "two_updates",
     "predict_kept_bytes",
     "split_at_trunk",

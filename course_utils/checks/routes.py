@@ -22,7 +22,7 @@ READING = {
     "05_higher_order_gradients": 30,
     "06_detach_vs_no_grad": 30,
     "07_gradient_accumulation": 35,
-    "08_intermediate_gradients": 35,
+    "08_intermediate_gradients": 40,
     "09_practical_checklist": 35,
     "10_custom_functions": 35,
     "11_build_your_own": 40,

@@ -4,10 +4,8 @@ PREDICTED = {
     "as_it_should": "right",
     "no_return": "nothing",
     "g_left_out": "wrong",
-    "summed": "raises",
     "in_a_list": "raises",
     "one_too_few": "raises",
-    "none_too_many": "right",
     "not_summed": "right",
     "saved_then_written": "raises",
     "on_ctx_then_written": "wrong",
@@ -26,10 +24,10 @@ WRONG = [
     dict.fromkeys(PREDICTED, "raises"),
     dict.fromkeys(PREDICTED, True),
     listing := list(PREDICTED),
-    other_word := {**PREDICTED, "summed": "error"},
+    other_word := {**PREDICTED, "one_too_few": "error"},
     unseen := {**PREDICTED, "no_return": "right"},
     too_right := {**PREDICTED, "g_left_out": "right"},
-    short := {name: word for name, word in PREDICTED.items() if name != "summed"},
+    short := {name: word for name, word in PREDICTED.items() if name != "one_too_few"},
 ]
 
 EQUIVALENT = {

@@ -23,8 +23,8 @@ READING = {
     "06_detach_vs_no_grad": 30,
     "07_gradient_accumulation": 35,
     "08_intermediate_gradients": 40,
-    "09_practical_checklist": 35,
-    "10_custom_functions": 35,
+    "09_practical_checklist": 40,
+    "10_custom_functions": 40,
     "11_build_your_own": 40,
 }
 

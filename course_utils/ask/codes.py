@@ -18,7 +18,7 @@ def asked(code: str) -> str:
         return ""
     place = f"in {FOLDER}/{entry.notebook}."
     question = shorten(entry.question.replace("`", ""), WIDTH - len(place), placeholder=" ...")
-    quoted = question if question.startswith('"') else f'"{question}"'  # an error's text has its own quotes
+    quoted = f'"{question.strip(chr(34))}"' if question.count('"') % 2 or '"' not in question else question
     return f"Asked as {quoted} {place}"
 
 

@@ -26,9 +26,12 @@ def _leaf(s: Situation, m: re.Match[str]) -> Explanation | None:
     if target and not view and target in _arguments_of_backward(s):
         return _what_came_in(s, target)
     name = f"`{target}`" if target else "a leaf that requires a gradient"
-    base = _base_name(s, target) if view else ""
-    if base:
-        name = f"`{base}`"
+    leaf = _viewed(s, target) if view else None
+    if leaf is not None:
+        own = named(s, lambda other: other is leaf)
+        if not own:
+            return _view_of_a_leaf(s, target)
+        name = f"`{own}`"
     line = written(s.here.statement, 60) if s.here is not None else ""
     why = (
         f"{name} is where gradients arrive. Writing into it would make its old value, and the place of the "
@@ -59,11 +62,20 @@ def _what_came_in(s: Situation, target: str) -> Explanation:
     return card("leaf-in-place", f"`{target}`, a gradient that came in, was written into", why, fix, s.needed())
 
 
-def _base_name(s: Situation, target: str) -> str:
-    """Return the name of the leaf that the written name is a view of; "" where it is the leaf itself."""
+def _view_of_a_leaf(s: Situation, target: str) -> Explanation:
+    why = (
+        f"`{target}` shares the memory of a leaf that has no name here. The leaf is where gradients arrive. Writing "
+        "into it would make its old value, and the place of the gradient, unclear."
+    )
+    fix = out_of_place(s.line_tree) if s.line_tree is not None else f"{target} = {target} + 1"
+    headline = f"`{target}`, a view of a leaf that requires a gradient, was written into"
+    return card("leaf-view-in-place", headline, why, fix, s.needed())
+
+
+def _viewed(s: Situation, target: str) -> torch.Tensor | None:
+    """Return the leaf that the written name is a view of; None where it is the leaf itself."""
     value = s.here.look_up(target) if s.here is not None else None
-    leaf = value._base if is_a(value, torch.Tensor) else None
-    return "" if leaf is None else named(s, lambda other: other is leaf)
+    return value._base if is_a(value, torch.Tensor) else None
 
 
 def _updates(s: Situation) -> bool:

@@ -118,6 +118,9 @@ MISCONCEIVED = {
     "a mean of means": with_a_mean_of_means,
     "never cleared": classifier(clear=False),
     "gradients from before": cleared_after_the_step(classifier(clear=False)),
+    "no gradient from what is very sure": classifier(
+        lambda s, targets: nll_loss(s.softmax(1).clamp_min(1e-30).log(), targets)
+    ),
     "logarithm of a softmax": classifier(lambda s, targets: nll_loss(s.softmax(1).log(), targets)),
 }
 

@@ -185,8 +185,9 @@ EXERCISE = Exercise(
     misconceptions=(
         Misconception(
             "first order only",
-            "Your answer is the ordinary gradient of the query loss at the adapted parameters, as if the inner "
-            "gradients were constants. They depend on the initial parameters as well.",
+            "Your answer is the ordinary gradient of the query loss at the adapted parameters. So it is where the "
+            "inner gradients have no graph, and where the last gradient is asked for by the adapted parameters: asked "
+            "for are the initial ones, on which the inner gradients depend as well.",
             lambda case, seen: not seen["moved"] and _all_close(seen["returned"], _plain_gradient(case, adapted=True)),
             among=OF_VALUES,
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import torch
 from torch.nn.functional import cross_entropy
@@ -131,6 +132,23 @@ def _judge(case: Case, seen: Observation) -> Iterator[Finding]:
         yield Finding("counted", runs == Array.of(torch.tensor(count)), text)
 
 
+def _start(case: Case) -> State:
+    return parameters_of(network(case, case.given["scale"]))
+
+
+def _is_sure(case: Case) -> bool:
+    return bool(case.given["scale"] > 1)
+
+
+def _nothing_moves(case: Case, seen: Observation) -> bool | None:
+    """Say whether nothing moved. Where the model is very sure, that may come of the loss, so it tells nothing."""
+    return None if _is_sure(case) else reached(seen, _start(case))
+
+
+def _nothing_of_the_sure(case: Case, seen: Observation) -> bool:
+    return _is_sure(case) and _finite(seen) and reached(seen, _start(case))
+
+
 def _finite(seen: Observation) -> bool:
     found = [it.tensor() for it in seen["parameters"][0].values() if isinstance(it, Array)]
     losses = part(seen["returned"], 0)
@@ -178,7 +196,14 @@ EXERCISE = Exercise(
         ),
         *uncleared(_SLIPS, _end),
         zeroed(_end),
-        unmoved(lambda case: parameters_of(network(case, case.given["scale"]))),
+        replace(unmoved(_start), seen=_nothing_moves),
+        Misconception(
+            "no gradient from what is very sure",
+            "Where the model is very sure, your loss is finite and moves nothing. So it is where a probability is "
+            "clamped, or has rounded to 0 and is given a smallest value, before its logarithm: no gradient goes "
+            "through. cross_entropy takes the scores themselves.",
+            _nothing_of_the_sure,
+        ),
         Misconception(
             "a mean of means",
             "Your accuracy is the mean of the batches' accuracies. Batches differ in size, so a sample of a small one "
@@ -190,7 +215,7 @@ EXERCISE = Exercise(
             "For large scores your loss holds infinity or NaN. Where exp() and a logarithm are computed one after the "
             "other, exp() of such a score overflows, or it rounds to 0, whose logarithm is minus infinity. "
             "cross_entropy computes both at once, and avoids that.",
-            lambda case, seen: case.given["scale"] > 1 and not _finite(seen),
+            lambda case, seen: _is_sure(case) and not _finite(seen),
         ),
     ),
 )

@@ -126,8 +126,8 @@ EXERCISE = Exercise(
         ),
         Misconception(
             "hung on ctx",
-            "You keep a tensor as an attribute of ctx. That works, until somebody writes to the tensor, and it stays "
-            "in memory after the pass.",
+            "You keep a tensor as an attribute of ctx. PyTorch knows of what save_for_backward was given, and of that "
+            "alone: it notices no write to your tensor, and the pass does not free it.",
             lambda case, seen: seen["attached"] and seen["attribute"] and close(seen["gradient"], _squashed(case)[1]),
         ),
         Misconception(

@@ -292,7 +292,7 @@ GUARDS = {
     "The nodes are PyTorch's own objects, those that `grad_fn` and `next_functions` give.": {
         "nodes only": walk_with_none
     },
-    "For a leaf that requires a gradient, the list holds this one node": {"all": walk_from_grad_fn},
+    "then the list holds this one node": {"all": walk_from_grad_fn},
     "For a tensor that requires no gradient, the list is empty.": {"runs": walk_refused_without_a_graph},
     "a chain of 3,500 operations": {"runs": walk_recursive},
     "40 times `y = y + y`": {"ends": walk_every_path_in_calls},

@@ -173,7 +173,7 @@ WRONG = [
     said(lambda model, optimizer, batches: ([], 0.0), "nothing moves"),
     *LEFT,
     classes_that_are_sure,
-    said(classes_cut_off, "nothing moves"),
+    said(classes_cut_off, "no gradient from what is very sure"),
     classes_of_a_second_run,
     said(classes_by_the_largest, "logarithm of a softmax"),
 ]

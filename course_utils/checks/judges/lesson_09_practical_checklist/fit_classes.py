@@ -199,9 +199,9 @@ EXERCISE = Exercise(
         replace(unmoved(_start), seen=_nothing_moves),
         Misconception(
             "no gradient from what is very sure",
-            "Where the model is very sure, your loss is finite and moves nothing. So it is where a probability is "
-            "clamped, or has rounded to 0 and is given a smallest value, before its logarithm: no gradient goes "
-            "through. cross_entropy takes the scores themselves.",
+            "Where the model is very sure, your loss is finite and moves nothing. So it is where scores or probabilities "
+            "are clamped on the way to the logarithm: beyond the bound no gradient goes through. cross_entropy takes "
+            "the scores themselves.",
             _nothing_of_the_sure,
         ),
         Misconception(

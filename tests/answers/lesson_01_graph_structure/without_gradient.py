@@ -294,7 +294,7 @@ GUARDS = {
     "which parameters `loss.backward()` will leave without a gradient": {"missing": names_frozen},
     "A parameter that two layers share has a name in each, and both count.": {"missing": names_once},
     "Here no backward pass is run": {"passes": names_by_grad},
-    "A parameter may have been frozen or unfrozen after the forward pass.": {"missing": names_by_graph_alone},
+    "A parameter's flag may have changed after the forward pass.": {"missing": names_by_graph_alone},
     "they say nothing about this loss": {"extra": names_and_those_of_zeros},
     "The model stays as it is: its numbers, `.grad`, modes and hooks, and which parameters require a gradient.": {
         "flags": names_and_freeze,

@@ -295,7 +295,7 @@ GUARDS = {
     "A parameter that two layers share has a name in each, and both count.": {"missing": names_once},
     "Here no backward pass is run": {"passes": names_by_grad},
     "A parameter's flag may have changed after the forward pass.": {"missing": names_by_graph_alone},
-    "they say nothing about this loss": {"extra": names_and_those_of_zeros},
+    "says nothing about this loss": {"extra": names_and_those_of_zeros},
     "The model stays as it is: its numbers, `.grad`, modes and hooks, and which parameters require a gradient.": {
         "flags": names_and_freeze,
         "mode": names_evaluating,

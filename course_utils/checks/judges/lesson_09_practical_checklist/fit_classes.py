@@ -200,8 +200,8 @@ EXERCISE = Exercise(
         Misconception(
             "no gradient from what is very sure",
             "Where the model is very sure, your loss is finite and moves nothing. So it is where scores or "
-            "probabilities are clamped on the way to the logarithm: beyond the bound no gradient goes through. cross_entropy takes "
-            "the scores themselves.",
+            "probabilities are clamped on the way to the logarithm: beyond the bound no gradient goes through. "
+            "cross_entropy takes the scores themselves.",
             _nothing_of_the_sure,
         ),
         Misconception(

@@ -18,7 +18,9 @@ def asked(code: str) -> str:
         return ""
     place = f"in {FOLDER}/{entry.notebook}."
     question = shorten(entry.question.replace("`", ""), WIDTH - len(place), placeholder=" ...")
-    quoted = f'"{question.strip(chr(34))}"' if question.count('"') % 2 or '"' not in question else question
+    quoted = question if question.startswith('"') else f'"{question}"'  # an error's text has its own quotes
+    if quoted.count('"') % 2:  # and was shortened within them
+        quoted += '"'
     return f"Asked as {quoted} {place}"
 
 

@@ -96,6 +96,7 @@ def test_the_magic_shows_entries_with_their_runs_folded(capsys):
 def test_a_code_leads_to_a_question():
     assert codes.asked("parameter-never-reached").startswith('Asked as "')
     assert codes.asked("no such code") == ""
+    assert all(codes.asked(code).count('"') % 2 == 0 for code in codes._by_code()), "what is opened is closed"
 
 
 def test_the_page_of_all_questions_is_as_built():

@@ -54,9 +54,8 @@ class _Named:
         """Return the place of what lies at `parts` beneath the path."""
         return Place((*self.real.parts, *parts), self.start)
 
-    def whose(self, *parts: str) -> Who:
-        """Return whose it is that lies at `parts` beneath the path."""
-        place = self.place(*parts)
+    def whose(self, place: Place) -> Who:
+        """Return whose it is that lies at a place beneath the path."""
         found = who(place)
         return replace(found, far=found.far + self.farther) if place.beneath else found
 
@@ -141,7 +140,7 @@ def _in_file(named: _Named, parts: tuple[str, ...], budget: Budget) -> Iterator[
     met = False
 
     def whose(inner: tuple[str, ...]) -> Student:
-        found = named.whose(*parts, *inner)
+        found = named.whose(named.place(*parts, *inner))
         return found.name, found.far
 
     def choice(inner: tuple[str, ...], size: int, packed: int) -> str | None:
@@ -177,7 +176,7 @@ def _alone(file: Path) -> archives.Member:
 
 def _submission(named: _Named, parts: tuple[str, ...], content: Content) -> _Found:
     place = named.place(*parts)
-    whose = named.whose(*parts)
+    whose = named.whose(place)
     unreadable = content.unreadable or whose.doubt
     assignment = assignment_of(place, content.exercises)
     if assignment is None and not unreadable:

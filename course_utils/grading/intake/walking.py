@@ -77,9 +77,8 @@ def _within(folder: Path, depth: int) -> Iterator[Met]:
             yield Met(here, f"This folder cannot be read: {error.strerror}.")
             continue
         yield from (Met(here / name) for name, is_folder in names if not is_folder and archives.is_wanted((name,)))
-        for name in (name for name, is_folder in reversed(names) if is_folder):
-            if not name.startswith(".") and name not in _TOOLS:
-                waiting.append((here / name, depth + 1, student or _student(here / name)))
+        folders = [name for name, is_folder in names if is_folder and not name.startswith(".") and name not in _TOOLS]
+        waiting += [(here / name, depth + 1, student or _student(here / name)) for name in reversed(folders)]
 
 
 def _student(folder: Path) -> Path | None:

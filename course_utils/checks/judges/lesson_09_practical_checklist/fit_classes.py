@@ -140,13 +140,16 @@ def _is_sure(case: Case) -> bool:
     return bool(case.given["scale"] > 1)
 
 
+_NOTHING_MOVES = unmoved(_start)
+
+
 def _nothing_moves(case: Case, seen: Observation) -> bool | None:
     """Say whether nothing moved. Where the model is very sure, that may come of the loss, so it tells nothing."""
-    return None if _is_sure(case) else reached(seen, _start(case))
+    return None if _is_sure(case) else _NOTHING_MOVES.seen(case, seen)
 
 
 def _nothing_of_the_sure(case: Case, seen: Observation) -> bool:
-    return _is_sure(case) and _finite(seen) and reached(seen, _start(case))
+    return _is_sure(case) and _finite(seen) and bool(_NOTHING_MOVES.seen(case, seen))
 
 
 def _finite(seen: Observation) -> bool:
@@ -196,7 +199,7 @@ EXERCISE = Exercise(
         ),
         *uncleared(_SLIPS, _end),
         zeroed(_end),
-        replace(unmoved(_start), seen=_nothing_moves),
+        replace(_NOTHING_MOVES, seen=_nothing_moves),
         Misconception(
             "no gradient from what is very sure",
             "Where the model is very sure, your loss is finite and moves nothing. So it is where scores or "
